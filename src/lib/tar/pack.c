@@ -30,11 +30,6 @@ struct pack {
     struct tar_sink out;
 };
 
-static void pack_done(struct pack *p)
-{
-    walk_done(&p->walk);
-}
-
 /* Writes the header of the current entry, whose path, link and type are set. */
 static int write_entry_header(struct pack *p, const struct stat *st, uint64_t size, struct err *e)
 {
@@ -87,12 +82,6 @@ static int open_name(int dir, const char *name, int flags, mode_t type, struct s
     return PACKED;
 }
 
-static void note_shrunk(struct pack *p)
-{
-    if (p->shrunk++ == 0)
-        tree_path_show(str_from(p->entry.path), p->shrunk_name);
-}
-
 static int write_entry_content(struct pack *p, int fd, uint64_t left, struct err *e)
 {
     while (left > 0) {
@@ -109,7 +98,8 @@ static int write_entry_content(struct pack *p, int fd, uint64_t left, struct err
         if (got < 0)
             return err_sys(e, "reading it");
         if (got == 0) {
-            note_shrunk(p);
+            if (p->shrunk++ == 0)
+                tree_path_show(str_from(p->entry.path), p->shrunk_name);
             return tar_sink_zeros(&p->out, left, e);
         }
         p->out.n += (size_t)got;
@@ -240,16 +230,6 @@ static int pack_inner(struct pack *p, const char *name, struct err *e)
     return r;
 }
 
-static void leave_packed_dir(struct pack *p)
-{
-    const char *slash;
-
-    walk_leave(&p->walk);
-    slash = strrchr(p->entry.path, '/');
-    if (p->walk.depth > 0 && slash)
-        truncate_path(p, (size_t)(slash - p->entry.path));
-}
-
 static int pack_tree(struct pack *p, int dir, const char *name, struct err *e)
 {
     struct stat st;
@@ -259,13 +239,17 @@ static int pack_tree(struct pack *p, int dir, const char *name, struct err *e)
         return at_error(e, "looking at it");
     r = pack_name(p, dir, name, e);
     while (r >= 0 && p->walk.depth > 0) {
-        const char *inner;
+        const char *inner, *slash;
 
         r = walk_next(&p->walk, &inner, e);
-        if (r > 0)
+        if (r > 0) {
             r = pack_inner(p, inner, e);
-        else if (r == 0)
-            leave_packed_dir(p);
+        } else if (r == 0) {
+            walk_leave(&p->walk);
+            slash = strrchr(p->entry.path, '/');
+            if (p->walk.depth > 0 && slash)
+                truncate_path(p, (size_t)(slash - p->entry.path));
+        }
     }
     return r;
 }
@@ -286,23 +270,10 @@ static int pack_path(struct pack *p, int root, const struct tree_path *path, str
     return err_wrap(e, r, "packing '%s'", shown);
 }
 
-/* Writes the end marker and flushes the buffer. */
-static int finish_archive(struct pack *p, struct err *e)
-{
-    int r = tar_sink_zeros(&p->out, 2 * TAR_BLOCK, e);
-
-    if (r >= 0)
-        r = tar_sink_flush(&p->out, e);
-    if (r >= 0 && p->shrunk > 0)
-        return err_set(e, ERR_CONFLICT, "'%s' shrank while it was read (%llu such files)",
-                       p->shrunk_name, (unsigned long long)p->shrunk);
-    return r;
-}
-
 int tree_pack(int out_fd, int root_dir, const char *path, const struct tree_pack_options *o,
               struct tree_report *ret, struct err *e)
 {
-    AUTO(pack_done) struct pack p; /* not zeroed: most of it is buffers */
+    struct pack p; /* not zeroed: most of it is buffers */
     struct tree_path clean;
     int r;
 
@@ -317,10 +288,15 @@ int tree_pack(int out_fd, int root_dir, const char *path, const struct tree_pack
     r = tree_path(str_from(path[0] ? path : "."), &clean, e);
     if (r >= 0)
         r = pack_path(&p, root_dir, &clean, e);
+    walk_done(&p.walk);
     if (r >= 0)
-        r = finish_archive(&p, e);
-    if (r < 0)
-        return r;
-    *ret = p.report;
-    return 0;
+        r = tar_sink_zeros(&p.out, 2 * TAR_BLOCK, e); /* the end marker */
+    if (r >= 0)
+        r = tar_sink_flush(&p.out, e);
+    if (r >= 0 && p.shrunk > 0)
+        r = err_set(e, ERR_CONFLICT, "'%s' shrank while it was read (%llu such files)",
+                    p.shrunk_name, (unsigned long long)p.shrunk);
+    if (r >= 0)
+        *ret = p.report;
+    return r;
 }

@@ -194,15 +194,13 @@ static int read_header(struct tar_reader *t, struct tar_header *ret, struct err 
     return 1;
 }
 
-static int set_entry_text(struct tar_reader *t, char *to, struct str value, unsigned bit,
-                          struct err *e)
+static int set_entry_text(char *to, struct str value, struct err *e)
 {
     if (memchr(value.p, '\0', value.n))
         return err_set(e, ERR_INVALID, "a name in an extended header contains a NUL byte");
     if (!str_copy(value, to, TREE_PATH_MAX))
         return err_set(e, ERR_TOO_BIG, "a name in an extended header is longer than %d bytes",
                        TREE_PATH_MAX - 1);
-    t->known_ |= bit;
     return 0;
 }
 
@@ -228,55 +226,29 @@ static int set_entry_size(struct tar_reader *t, int64_t v, struct err *e)
     return 0;
 }
 
-static int pax_path(struct tar_reader *t, struct str v, struct err *e)
-{
-    return set_entry_text(t, t->entry.path, v, KNOWN_PATH, e);
-}
-
-static int pax_link(struct tar_reader *t, struct str v, struct err *e)
-{
-    return set_entry_text(t, t->entry.link, v, KNOWN_LINK, e);
-}
-
-static int pax_size(struct tar_reader *t, struct str v, struct err *e)
-{
-    int64_t n;
-
-    t->known_ |= KNOWN_SIZE;
-    return str_to_i64(v, &n) ? set_entry_size(t, n, e) : bad_value(e, "size");
-}
-
-static int pax_uid(struct tar_reader *t, struct str v, struct err *e)
-{
-    int64_t n;
-
-    t->known_ |= KNOWN_UID;
-    return str_to_i64(v, &n) ? set_id(&t->entry.uid, n, "uid", e) : bad_value(e, "uid");
-}
-
-static int pax_gid(struct tar_reader *t, struct str v, struct err *e)
-{
-    int64_t n;
-
-    t->known_ |= KNOWN_GID;
-    return str_to_i64(v, &n) ? set_id(&t->entry.gid, n, "gid", e) : bad_value(e, "gid");
-}
-
-static int pax_mtime(struct tar_reader *t, struct str v, struct err *e)
-{
-    t->known_ |= KNOWN_MTIME;
-    return tar_pax_time(v, &t->entry.mtime) ? 0 : bad_value(e, "mtime");
-}
-
-static const struct {
+static const struct pax_key {
     const char *key;
     unsigned bit;
-    int (*set)(struct tar_reader *t, struct str value, struct err *e);
 } pax_keys[] = {
-    { "path", KNOWN_PATH, pax_path }, { "linkpath", KNOWN_LINK, pax_link },
-    { "size", KNOWN_SIZE, pax_size }, { "uid", KNOWN_UID, pax_uid },
-    { "gid", KNOWN_GID, pax_gid },    { "mtime", KNOWN_MTIME, pax_mtime },
+    { "path", KNOWN_PATH }, { "linkpath", KNOWN_LINK }, { "size", KNOWN_SIZE },
+    { "uid", KNOWN_UID },   { "gid", KNOWN_GID },       { "mtime", KNOWN_MTIME },
 };
+
+static int set_pax_value(struct tar_reader *t, const struct pax_key *k, struct str v, struct err *e)
+{
+    int64_t n;
+
+    t->known_ |= k->bit;
+    if (k->bit == KNOWN_PATH || k->bit == KNOWN_LINK)
+        return set_entry_text(k->bit == KNOWN_PATH ? t->entry.path : t->entry.link, v, e);
+    if (k->bit == KNOWN_MTIME)
+        return tar_pax_time(v, &t->entry.mtime) ? 0 : bad_value(e, k->key);
+    if (!str_to_i64(v, &n))
+        return bad_value(e, k->key);
+    return k->bit == KNOWN_SIZE  ? set_entry_size(t, n, e)
+           : k->bit == KNOWN_UID ? set_id(&t->entry.uid, n, k->key, e)
+                                 : set_id(&t->entry.gid, n, k->key, e);
+}
 
 static int reject_sparse(struct err *e)
 {
@@ -296,36 +268,16 @@ static int set_pax(struct tar_reader *t, bool global, struct str key, struct str
             return err_set(e, ERR_UNSUPPORTED, "a global pax header sets '%s' of all entries",
                            pax_keys[i].key);
         if (value.n > 0)
-            return pax_keys[i].set(t, value, e);
+            return set_pax_value(t, &pax_keys[i], value, e);
         t->known_ &= ~pax_keys[i].bit; /* an empty value cancels an earlier record */
     }
     return 0;
 }
 
-static int read_pax(struct tar_reader *t, bool global, struct str rest, struct err *e)
-{
-    struct str key, value;
-    int r;
-
-    while ((r = tar_pax_next(&rest, &key, &value, e)) > 0) {
-        r = set_pax(t, global, key, value, e);
-        if (r < 0)
-            return r;
-    }
-    return r;
-}
-
-static int read_long_name(struct tar_reader *t, char type, struct str s, struct err *e)
-{
-    while (s.n > 0 && s.p[s.n - 1] == '\0')
-        s.n--;
-    return type == 'L' ? pax_path(t, s, e) : pax_link(t, s, e);
-}
-
 /* Reads an extended header: an entry whose content describes the next one. */
 static int read_meta(struct tar_reader *t, const struct tar_header *h, struct err *e)
 {
-    struct str piece, all = { t->meta_, 0 };
+    struct str piece, key, value, all = { t->meta_, 0 };
     char type = h->type;
     int r;
 
@@ -342,11 +294,17 @@ static int read_meta(struct tar_reader *t, const struct tar_header *h, struct er
     }
     if (r < 0)
         return r;
-    if (type == 'L' || type == 'K')
-        return read_long_name(t, type, all, e);
+    if (type == 'L' || type == 'K') { /* a long name, or a long link target */
+        while (all.n > 0 && all.p[all.n - 1] == '\0')
+            all.n--;
+        return set_pax_value(t, &pax_keys[type == 'L' ? 0 : 1], all, e);
+    }
     if (type == 'x')
         t->pax_ = all;
-    return read_pax(t, type == 'g', all, e);
+    while ((r = tar_pax_next(&all, &key, &value, e)) > 0 &&
+           (r = set_pax(t, type == 'g', key, value, e)) >= 0)
+        ;
+    return r;
 }
 
 struct str tar_attributes(const struct tar_reader *t)
@@ -364,11 +322,6 @@ int tar_attribute(struct str *rest, struct str *ret_name, struct str *ret_value)
             return 1;
         }
     return 0;
-}
-
-static bool is_meta(char type)
-{
-    return type == 'x' || type == 'g' || type == 'L' || type == 'K';
 }
 
 static int set_type(struct tar_entry *entry, char type, struct err *e)
@@ -457,7 +410,7 @@ static int read_next_entry(struct tar_reader *t, struct err *e)
             return err_set(e, ERR_INVALID, "an extended header is followed by no entry");
         if (r <= 0)
             return r;
-        if (!is_meta(h.type))
+        if (!strchr("xgLK", h.type))
             return set_entry(t, &h, e);
         r = read_meta(t, &h, e);
         if (r >= 0)

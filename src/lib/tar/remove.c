@@ -19,11 +19,6 @@ struct tree_removal {
     struct walk walk;
 };
 
-static void removal_done(struct tree_removal *m)
-{
-    walk_done(&m->walk);
-}
-
 static int fail_tree_removal(struct err *e)
 {
     if (errno == EXDEV || errno == EBUSY)
@@ -92,26 +87,11 @@ static int leave_removed_dir(struct tree_removal *m, struct err *e)
     return enter_removed_dir(m, parent, name, e);
 }
 
-static int remove_all(struct tree_removal *m, const char *name, struct err *e)
-{
-    int r = remove_name(m, m->dir, name, e);
-
-    while (r >= 0 && m->walk.depth > 0) {
-        const char *inner;
-
-        r = walk_next(&m->walk, &inner, e);
-        if (r > 0)
-            r = remove_name(m, walk_top(&m->walk)->fd, inner, e);
-        else if (r == 0)
-            r = leave_removed_dir(m, e);
-    }
-    return r;
-}
-
 int tree_remove(int dir, const char *name, struct err *e)
 {
-    AUTO(removal_done) struct tree_removal m;
+    struct tree_removal m;
     char shown[TREE_SHOWN_MAX];
+    const char *inner;
     struct stat st;
     int r;
 
@@ -123,6 +103,14 @@ int tree_remove(int dir, const char *name, struct err *e)
         return err_set(e, ERR_INVALID, "'%s' is not the name of something to remove", shown);
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
         return err_set(e, ERR_NOT_FOUND, "'%s' does not exist", shown);
-    r = remove_all(&m, name, e);
+    r = remove_name(&m, dir, name, e);
+    while (r >= 0 && m.walk.depth > 0) {
+        r = walk_next(&m.walk, &inner, e);
+        if (r > 0)
+            r = remove_name(&m, walk_top(&m.walk)->fd, inner, e);
+        else if (r == 0)
+            r = leave_removed_dir(&m, e);
+    }
+    walk_done(&m.walk);
     return err_wrap(e, r, "removing '%s'", shown);
 }

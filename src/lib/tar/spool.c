@@ -29,17 +29,6 @@ void spool_done(struct spool *s)
     drop_fd(&s->fd_);
 }
 
-static int open_spool_file(struct spool *s, int dest, struct err *e)
-{
-    s->fd_ = openat(dest, ".", O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
-    if (s->fd_ < 0)
-        s->fd_ = memfd_create("tree-spool", MFD_CLOEXEC);
-    if (s->fd_ < 0)
-        return err_sys(e, "making a temporary file");
-    s->end_ = sizeof(struct spool_record); /* offset 0 must not be a record */
-    return 0;
-}
-
 static int write_spool_at(int fd, const void *p, size_t n, uint64_t at, struct err *e)
 {
     ssize_t done = pwrite(fd, p, n, (off_t)at);
@@ -96,10 +85,12 @@ int spool_add(struct spool *s, int dest, const struct tree_path *path, const str
                         .path_n = (uint32_t)path->n } };
 
     if (s->fd_ < 0) {
-        int r = open_spool_file(s, dest, e);
-
-        if (r < 0)
-            return r;
+        s->fd_ = openat(dest, ".", O_TMPFILE | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+        if (s->fd_ < 0)
+            s->fd_ = memfd_create("tree-spool", MFD_CLOEXEC);
+        if (s->fd_ < 0)
+            return err_sys(e, "making a temporary file");
+        s->end_ = sizeof out.head; /* offset 0 must not be a record */
     }
     memcpy(out.path, path->text, path->n);
     return append_spool_record(s, path->depth, &out, sizeof out.head + path->n, e);

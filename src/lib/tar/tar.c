@@ -118,12 +118,7 @@ static int64_t block_checksum(const char block[static TAR_BLOCK])
     return sum;
 }
 
-static struct str text_field(const char *p, size_t cap)
-{
-    return (struct str){ p, strnlen(p, cap) };
-}
-
-#define TEXT(b, field)   text_field((b)->field, sizeof(b)->field)
+#define TEXT(b, field)   ((struct str){ (b)->field, strnlen((b)->field, sizeof(b)->field) })
 #define NUMBER(b, field) ((struct str){ (b)->field, sizeof(b)->field })
 
 static int parse_numbers(const struct block *b, bool posix, struct tar_header *h, struct err *e)
@@ -300,9 +295,9 @@ static size_t write_pax_text(char *out, const char *key, const char *text, size_
     return strlen(text) > most ? write_pax_record(out, key, text) : 0;
 }
 
-static size_t write_pax_records(char *out, const struct tar_entry *entry)
+size_t tar_encode(const struct tar_entry *entry, char out[static TAR_HEAD_MAX])
 {
-    size_t n = 0;
+    size_t n = TAR_BLOCK;
 
     n += write_pax_text(out + n, "path", entry->path, sizeof((struct block *)0)->name);
     n += write_pax_text(out + n, "linkpath", entry->link, sizeof((struct block *)0)->link);
@@ -310,16 +305,10 @@ static size_t write_pax_records(char *out, const struct tar_entry *entry)
     n += write_pax_number(out + n, "uid", (int64_t)entry->uid, OCTAL_7);
     n += write_pax_number(out + n, "gid", (int64_t)entry->gid, OCTAL_7);
     n += write_pax_number(out + n, "mtime", entry->mtime.tv_sec, OCTAL_11);
-    return n;
-}
-
-size_t tar_encode(const struct tar_entry *entry, char out[static TAR_HEAD_MAX])
-{
-    size_t records = write_pax_records(out + TAR_BLOCK, entry), n = 0;
-
-    if (records > 0) {
-        write_pax_block(out, records);
-        n = TAR_BLOCK + records;
+    if (n == TAR_BLOCK) {
+        n = 0; /* all values fit */
+    } else {
+        write_pax_block(out, n - TAR_BLOCK);
         memset(out + n, 0, tar_padding(n));
         n += tar_padding(n);
     }

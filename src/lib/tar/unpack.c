@@ -37,12 +37,6 @@ struct unpack {
     int parent; /* its directory, an O_PATH descriptor; -1 for "." itself */
 };
 
-static void unpack_done(struct unpack *u)
-{
-    drop_fd(&u->parent);
-    spool_done(&u->dirs);
-}
-
 static const char *unpacked_name(const struct unpack *u)
 {
     return tree_path_name(&u->path);
@@ -76,21 +70,7 @@ static int check_entry_names(const struct unpack *u, const struct tree_path *p, 
     return 0;
 }
 
-/* Opens the directory `name` in `above`, and makes it if it is absent. */
-static int make_entry_parent(struct unpack *u, int above, const char *name, struct err *e)
-{
-    int fd, r = 0;
-
-    if (mkdirat(above, name, 0755) == 0)
-        r = count_made_entry(u, e);
-    else if (errno != EEXIST)
-        r = err_sys(e, "making its directory");
-    if (r < 0)
-        return r;
-    fd = at_open(above, name, O_PATH | O_DIRECTORY, 0);
-    return fd < 0 ? at_error(e, "opening its directory") : fd;
-}
-
+/* Opens the directory of an entry, and makes those on the way that are absent. */
 static int make_entry_parents(struct unpack *u, const char *path, struct err *e)
 {
     AUTO_CLOSE int at = at_open(u->dest, ".", O_PATH | O_DIRECTORY, 0);
@@ -100,32 +80,24 @@ static int make_entry_parents(struct unpack *u, const char *path, struct err *e)
         return at_error(e, "opening the destination");
     while (rest.n > 0) {
         char name[TREE_NAME_MAX + 1];
-        int next;
+        int next, r = 0;
 
         rest = str_cut(rest, '/', &component);
         if (!str_copy(component, name, sizeof name))
             return err_set(e, ERR_BUG, "its path was not checked");
-        next = make_entry_parent(u, at, name, e);
+        if (mkdirat(at, name, 0755) == 0)
+            r = count_made_entry(u, e);
+        else if (errno != EEXIST)
+            r = err_sys(e, "making its directory");
+        if (r < 0)
+            return r;
+        next = at_open(at, name, O_PATH | O_DIRECTORY, 0);
         if (next < 0)
-            return next;
+            return at_error(e, "opening its directory");
         drop_fd(&at);
         at = next;
     }
     return take_fd(&at);
-}
-
-static int open_entry_parent(struct unpack *u, struct err *e)
-{
-    char parent[TREE_PATH_MAX];
-    int fd;
-
-    tree_path_parent(&u->path, parent);
-    fd = at_open(u->dest, parent, O_PATH | O_DIRECTORY, 0);
-    if (fd < 0)
-        fd = errno == ENOENT ? make_entry_parents(u, parent, e)
-                             : at_error(e, "opening its directory");
-    u->parent = fd < 0 ? -1 : fd;
-    return fd < 0 ? fd : 0;
 }
 
 /* Removes the existing file, link or empty directory in the entry's place. */
@@ -179,26 +151,21 @@ static int set_attributes(const struct unpack *u, int fd, mode_t mode, uid_t uid
     return 0;
 }
 
-static int keep_attribute(int fd, struct str name, struct str value, struct err *e)
-{
-    char text[XATTR_NAME_MAX + 1];
-
-    if (!str_starts(name, STR("user.")) || str_starts(name, STR("user.overlay.")))
-        return 0;
-    if (memchr(name.p, '\0', name.n) || !str_copy(name, text, sizeof text))
-        return err_set(e, ERR_INVALID,
-                       "the name of an attribute is too long or contains a NUL byte");
-    return fsetxattr(fd, text, value.p, value.n, 0) < 0 ? err_sys(e, "setting an attribute") : 0;
-}
-
 static int keep_attributes(const struct unpack *u, int fd, struct err *e)
 {
     struct str rest = tar_attributes(&u->in), name, value;
-    int r = 0;
+    char text[XATTR_NAME_MAX + 1];
 
-    while (u->o.attributes && r >= 0 && tar_attribute(&rest, &name, &value) > 0)
-        r = keep_attribute(fd, name, value, e);
-    return r;
+    while (u->o.attributes && tar_attribute(&rest, &name, &value) > 0) {
+        if (!str_starts(name, STR("user.")) || str_starts(name, STR("user.overlay.")))
+            continue;
+        if (!str_copy(name, text, sizeof text))
+            return err_set(e, ERR_INVALID,
+                           "the name of an attribute is too long or contains a NUL byte");
+        if (fsetxattr(fd, text, value.p, value.n, 0) < 0)
+            return err_sys(e, "setting an attribute");
+    }
+    return 0;
 }
 
 static int make_entry_file(struct unpack *u)
@@ -206,23 +173,11 @@ static int make_entry_file(struct unpack *u)
     return at_open(u->parent, unpacked_name(u), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 }
 
-static int copy_entry_content(struct unpack *u, int fd, struct err *e)
-{
-    struct str piece;
-    int r;
-
-    while ((r = tar_data(&u->in, &piece, e)) > 0) {
-        r = at_write(fd, piece.p, piece.n, e);
-        if (r < 0)
-            return r;
-    }
-    return r;
-}
-
 static int unpack_file(struct unpack *u, struct err *e)
 {
     const struct tar_entry *entry = &u->in.entry;
     AUTO_CLOSE int fd = -1;
+    struct str piece;
     int r;
 
     if (entry->size > u->o.limits.bytes - u->report.bytes)
@@ -234,7 +189,8 @@ static int unpack_file(struct unpack *u, struct err *e)
     fd = place_unpacked_entry(u, make_entry_file, e);
     if (fd < 0)
         return fd;
-    r = copy_entry_content(u, fd, e);
+    while ((r = tar_data(&u->in, &piece, e)) > 0 && (r = at_write(fd, piece.p, piece.n, e)) >= 0)
+        ;
     if (r < 0)
         return r;
     u->report.bytes += entry->size;
@@ -281,19 +237,11 @@ static int unpack_symlink(struct unpack *u, struct err *e)
     return fd < 0 ? at_error(e, "opening the link") : set_link_attributes(u, fd, e);
 }
 
-static bool is_same_entry(int dir_a, const char *a, int dir_b, const char *b)
-{
-    struct stat sa, sb;
-
-    return fstatat(dir_a, a, &sa, AT_SYMLINK_NOFOLLOW) == 0 &&
-           fstatat(dir_b, b, &sb, AT_SYMLINK_NOFOLLOW) == 0 && sa.st_dev == sb.st_dev &&
-           sa.st_ino == sb.st_ino;
-}
-
 /* linkat() without AT_SYMLINK_FOLLOW does not follow the last component; `dir` is already open. */
 static int link_from(struct unpack *u, int dir, const char *name, struct err *e)
 {
     for (int i = 0; i < TREE_RACES_MAX; i++) {
+        struct stat a, b;
         int r;
 
         if (linkat(dir, name, u->parent, unpacked_name(u), 0) == 0)
@@ -302,7 +250,9 @@ static int link_from(struct unpack *u, int dir, const char *name, struct err *e)
             return err_set(e, ERR_NOT_FOUND, "nothing is there to link to");
         if (errno != EEXIST)
             return err_sys(e, "making the hard link");
-        if (is_same_entry(dir, name, u->parent, unpacked_name(u)))
+        if (fstatat(dir, name, &a, AT_SYMLINK_NOFOLLOW) == 0 &&
+            fstatat(u->parent, unpacked_name(u), &b, AT_SYMLINK_NOFOLLOW) == 0 &&
+            a.st_dev == b.st_dev && a.st_ino == b.st_ino)
             return 0; /* also for a link to itself, which must not be removed */
         r = clear_entry_place(u, e);
         if (r < 0)
@@ -329,14 +279,6 @@ static int unpack_hardlink(struct unpack *u, struct err *e)
 }
 
 /* --- whiteouts --- */
-
-static bool is_whiteout(int dir, const char *name)
-{
-    struct stat st;
-
-    return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISCHR(st.st_mode) &&
-           st.st_rdev == makedev(0, 0);
-}
 
 /* The attribute is in "user.", because overlays are mounted with userxattr. */
 static int make_opaque(int dir, const char *name, struct err *e)
@@ -386,18 +328,14 @@ static int reuse_dir(struct unpack *u, struct err *e)
     return err_sys(e, "opening the directory in its place");
 }
 
-static int keep_dir_attributes(const struct unpack *u, struct err *e)
-{
-    AUTO_CLOSE int fd = u->path.n ? at_open_dir(u->parent, unpacked_name(u), false)
-                                  : at_open_dir(u->dest, ".", false);
-
-    return fd < 0 ? at_error(e, "opening it again") : keep_attributes(u, fd, e);
-}
-
 static int unpack_dir(struct unpack *u, struct err *e)
 {
     const struct tar_entry *entry = &u->in.entry;
-    bool hides = u->o.whiteouts && u->path.n > 0 && is_whiteout(u->parent, unpacked_name(u));
+    AUTO_CLOSE int fd = -1;
+    struct stat st;
+    bool hides = u->o.whiteouts && u->path.n > 0 &&
+                 fstatat(u->parent, unpacked_name(u), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                 S_ISCHR(st.st_mode) && st.st_rdev == makedev(0, 0);
     struct spool_dir d;
     int r = 1;
 
@@ -413,8 +351,11 @@ static int unpack_dir(struct unpack *u, struct err *e)
         r = place_unpacked_entry(u, make_entry_dir, e);
     if (r >= 0 && hides)
         r = make_opaque(u->parent, unpacked_name(u), e);
-    if (r >= 0 && u->o.attributes && tar_attributes(&u->in).n)
-        r = keep_dir_attributes(u, e);
+    if (r >= 0 && u->o.attributes && tar_attributes(&u->in).n) {
+        fd = u->path.n ? at_open_dir(u->parent, unpacked_name(u), false)
+                       : at_open_dir(u->dest, ".", false);
+        r = fd < 0 ? at_error(e, "opening it again") : keep_attributes(u, fd, e);
+    }
     return r < 0 ? r : spool_add(&u->dirs, u->dest, &u->path, &d, e);
 }
 
@@ -477,12 +418,18 @@ static int check_entry_owner(const struct unpack *u, struct err *e)
 static int unpack_placed(struct unpack *u, struct err *e)
 {
     enum tar_type type = u->in.entry.type;
+    char parent[TREE_PATH_MAX];
     int r = 0;
 
-    if (u->path.n > 0)
-        r = open_entry_parent(u, e);
-    else if (type != TAR_DIR)
+    if (u->path.n > 0) {
+        tree_path_parent(&u->path, parent);
+        u->parent = at_open(u->dest, parent, O_PATH | O_DIRECTORY, 0);
+        if (u->parent < 0)
+            r = u->parent = errno == ENOENT ? make_entry_parents(u, parent, e)
+                                            : at_error(e, "opening its directory");
+    } else if (type != TAR_DIR) {
         return err_set(e, ERR_INVALID, "it is a %s without a name", tar_type_name(type));
+    }
     if (r >= 0)
         r = u->path.n > 0 && u->o.whiteouts && str_starts(str_from(unpacked_name(u)), WHITEOUT)
                 ? unpack_whiteout(u, e)
@@ -526,24 +473,18 @@ static unsigned at_most(unsigned v, unsigned most)
     return v == 0 || v > most ? most : v;
 }
 
-static struct tree_limits effective_limits(struct tree_limits l)
-{
-    return (struct tree_limits){
-        .entries = l.entries ? l.entries : TREE_ENTRIES_DEFAULT,
-        .bytes = l.bytes ? l.bytes : TREE_BYTES_DEFAULT,
-        .depth = at_most(l.depth, TREE_DEPTH_MAX),
-        .name = at_most(l.name, TREE_NAME_MAX),
-    };
-}
-
 static int unpack_with(struct unpack *u, int dest_dir, const struct tree_unpack_options *o,
                        struct tree_report *ret, struct err *e)
 {
+    const struct tree_limits *l = &o->limits;
     int r;
 
     u->dest = dest_dir;
     u->o = *o;
-    u->o.limits = effective_limits(o->limits);
+    u->o.limits = (struct tree_limits){ .entries = l->entries ? l->entries : TREE_ENTRIES_DEFAULT,
+                                        .bytes = l->bytes ? l->bytes : TREE_BYTES_DEFAULT,
+                                        .depth = at_most(l->depth, TREE_DEPTH_MAX),
+                                        .name = at_most(l->name, TREE_NAME_MAX) };
     u->uid = geteuid();
     u->gid = getegid();
     u->made = 0;
@@ -556,7 +497,7 @@ static int unpack_with(struct unpack *u, int dest_dir, const struct tree_unpack_
         r = unpack_all(u, e);
     if (r >= 0)
         *ret = u->report;
-    unpack_done(u);
+    spool_done(&u->dirs);
     return r;
 }
 
