@@ -88,14 +88,6 @@ static void copy_entry_ahead(struct ahead *a, const char *name)
         (void)walk_enter(&a->walk, dir, name, NULL);
 }
 
-static bool is_skipped_ahead(const struct ahead *a, const char *name)
-{
-    for (const char *const *s = a->options->skip; a->walk.depth == 1 && s && *s; s++)
-        if (strcmp(*s, name) == 0)
-            return true;
-    return false;
-}
-
 void ahead_copy(int from, int to, uint64_t most, const struct copy_options *o)
 {
     static struct ahead a; /* large, and there is one job a process */
@@ -118,7 +110,7 @@ void ahead_copy(int from, int to, uint64_t most, const struct copy_options *o)
             continue;
         }
         a.entries++;
-        if (!is_skipped_ahead(&a, name))
+        if (a.walk.depth > 1 || !layers_name_is_in(o->skip, name))
             copy_entry_ahead(&a, name);
     }
     walk_done(&a.walk);

@@ -51,15 +51,14 @@ enum {
 
 struct archive_out;
 
-/* Writes to `fd`, which stays the caller's. */
-struct archive_out *archive_out_new(struct layer_worker *k, int fd);
+/* Writes to `fd`, which stays the caller's. After a failed write, whose error is in `e`, nothing more
+ * is written, and all functions return that error. */
+struct archive_out *archive_out_new(struct layer_worker *k, int fd, struct err *e);
 void archive_out_free(struct archive_out *o);
-int archive_write(struct archive_out *o, const void *p, size_t n, struct err *e);
-int archive_write_number(struct archive_out *o, uint64_t v, size_t bytes, struct err *e);
-int archive_write_text(struct archive_out *o, const char *text,
-                       struct err *e); /* u16 size, bytes */
-int archive_write_tree(struct archive_out *o, int tree, struct err *e);
-int archive_finish(struct archive_out *o, struct err *e);
+int archive_write(struct archive_out *o, const void *p, size_t n);
+int archive_write_number(struct archive_out *o, uint64_t v, size_t bytes);
+int archive_write_tree(struct archive_out *o, int tree);
+int archive_finish(struct archive_out *o);
 
 /* --- reading --- */
 
@@ -69,14 +68,10 @@ struct archive_in *archive_in_new(struct layer_worker *k, int fd);
 void archive_in_free(struct archive_in *in);
 int archive_read(struct archive_in *in, void *p, size_t n, struct err *e);
 int archive_read_number(struct archive_in *in, size_t bytes, uint64_t *ret, struct err *e);
-/* Terminates the text by NUL; -ERR_INVALID if it contains a NUL or does not fit. */
-int archive_read_text(struct archive_in *in, char *out, size_t cap, struct err *e);
 /* Unpacks a tree into an empty directory; `links` is another directory on the same file system.
  * tree < 0: reads and discards. */
 int archive_read_tree(struct archive_in *in, int tree, int links, struct err *e);
 /* Checks the hash that follows 'Z', and that nothing follows it. */
 int archive_read_end(struct archive_in *in, struct err *e);
-
-struct layer_worker *archive_layer_worker(const struct archive_in *in);
 
 #endif

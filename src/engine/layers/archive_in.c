@@ -50,8 +50,6 @@ struct archive_in *archive_in_new(struct layer_worker *k, int fd)
 
 void archive_in_free(struct archive_in *in)
 {
-    if (!in)
-        return;
     crypto_sha256_done(&in->hash);
     free(in);
 }
@@ -122,7 +120,8 @@ int archive_read_number(struct archive_in *in, size_t bytes, uint64_t *ret, stru
     return r;
 }
 
-int archive_read_text(struct archive_in *in, char *out, size_t cap, struct err *e)
+/* Terminates the text by NUL; -ERR_INVALID if it contains a NUL or does not fit. */
+static int read_archive_text(struct archive_in *in, char *out, size_t cap, struct err *e)
 {
     uint64_t n;
     int r = archive_read_number(in, 2, &n, e);
@@ -158,84 +157,56 @@ int archive_read_end(struct archive_in *in, struct err *e)
                     : 0;
 }
 
-struct layer_worker *archive_layer_worker(const struct archive_in *in)
-{
-    return in->layer_worker;
-}
-
 /* --- attributes --- */
-
-static int read_archive_time(struct archive_in *in, struct timespec *ret, struct err *e)
-{
-    uint64_t s, ns;
-    int r = archive_read_number(in, 8, &s, e);
-
-    if (r >= 0)
-        r = archive_read_number(in, 4, &ns, e);
-    if (r >= 0 && ns >= (uint64_t)NS_PER_S)
-        return err_set(e, ERR_INVALID, "invalid time (nanoseconds out of range)");
-    if (r >= 0)
-        *ret = (struct timespec){ (time_t)s, (long)ns };
-    return r;
-}
-
-static int check_archive_owner(const struct archive_in *in, const struct stat *st, struct err *e)
-{
-    if (st->st_uid >= IDMAP_IDS || st->st_gid >= IDMAP_IDS)
-        return err_set(e, ERR_INVALID, "owner %u:%u is outside the id range of a sandbox",
-                       st->st_uid, st->st_gid);
-    if (in->layer_worker->one_identity && (st->st_uid || st->st_gid))
-        return err_set(e, ERR_DENIED,
-                       "cannot store owner %u:%u: this user has no subordinate ids (add them to "
-                       "/etc/subuid and /etc/subgid)",
-                       st->st_uid, st->st_gid);
-    return 0;
-}
 
 static int read_attributes_record(struct archive_in *in, struct stat *ret, struct err *e)
 {
-    uint64_t mode, uid, gid;
-    int r = archive_read_number(in, 4, &mode, e);
+    enum { MODE, UID, GID, MTIME, MTIME_NS, ATIME, ATIME_NS, COUNT };
+    static const size_t sizes[COUNT] = { 4, 4, 4, 8, 4, 8, 4 };
+    uint64_t v[COUNT];
+    int r = 0;
 
-    if (r >= 0)
-        r = archive_read_number(in, 4, &uid, e);
-    if (r >= 0)
-        r = archive_read_number(in, 4, &gid, e);
+    for (size_t i = 0; r >= 0 && i < COUNT; i++)
+        r = archive_read_number(in, sizes[i], &v[i], e);
     if (r < 0)
         return r;
-    if (mode & ~UINT64_C(07777))
+    if (v[MODE] & ~UINT64_C(07777))
         return err_set(e, ERR_INVALID, "invalid file mode");
-    *ret = (struct stat){ .st_mode = (mode_t)mode, .st_uid = (uid_t)uid, .st_gid = (gid_t)gid };
-    r = read_archive_time(in, &ret->st_mtim, e);
-    if (r >= 0)
-        r = read_archive_time(in, &ret->st_atim, e);
-    return r < 0 ? r : check_archive_owner(in, ret, e);
-}
-
-static int read_one_xattr(struct archive_in *in, int fd, struct err *e)
-{
-    static char name[XATTR_NAME_MAX + 1], value[XATTR_SIZE_MAX];
-    uint64_t n;
-    int r = archive_read_text(in, name, sizeof name, e);
-
-    if (r >= 0)
-        r = archive_read_number(in, 4, &n, e);
-    if (r >= 0 && (n > sizeof value || !attributes_wanted(name)))
-        r = err_set(e, ERR_INVALID, "invalid extended attribute");
-    if (r >= 0)
-        r = archive_read(in, value, n, e);
-    if (r >= 0 && in->make && fsetxattr(fd, name, value, n, 0) < 0)
-        r = err_sys(e, "setting the attribute %.100s", name);
-    return r;
+    if (v[MTIME_NS] >= (uint64_t)NS_PER_S || v[ATIME_NS] >= (uint64_t)NS_PER_S)
+        return err_set(e, ERR_INVALID, "invalid time (nanoseconds out of range)");
+    *ret = (struct stat){ .st_mode = (mode_t)v[MODE],
+                          .st_uid = (uid_t)v[UID],
+                          .st_gid = (gid_t)v[GID],
+                          .st_mtim = { (time_t)v[MTIME], (long)v[MTIME_NS] },
+                          .st_atim = { (time_t)v[ATIME], (long)v[ATIME_NS] } };
+    if (ret->st_uid >= IDMAP_IDS || ret->st_gid >= IDMAP_IDS)
+        return err_set(e, ERR_INVALID, "owner %u:%u is outside the id range of a sandbox",
+                       ret->st_uid, ret->st_gid);
+    if (in->layer_worker->one_identity && (ret->st_uid || ret->st_gid))
+        return err_set(e, ERR_DENIED,
+                       "cannot store owner %u:%u: this user has no subordinate ids (add them to "
+                       "/etc/subuid and /etc/subgid)",
+                       ret->st_uid, ret->st_gid);
+    return 0;
 }
 
 static int read_xattrs(struct archive_in *in, int fd, struct err *e)
 {
-    uint64_t n;
-    int r = archive_read_number(in, 2, &n, e);
+    static char name[XATTR_NAME_MAX + 1], value[XATTR_SIZE_MAX];
+    uint64_t count, n;
+    int r = archive_read_number(in, 2, &count, e);
 
-    for (uint64_t i = 0; r >= 0 && i < n; i++)
-        r = read_one_xattr(in, fd, e);
+    for (uint64_t i = 0; r >= 0 && i < count; i++) {
+        r = read_archive_text(in, name, sizeof name, e);
+        if (r >= 0)
+            r = archive_read_number(in, 4, &n, e);
+        if (r >= 0 && (n > sizeof value || !attributes_wanted(name)))
+            r = err_set(e, ERR_INVALID, "invalid extended attribute");
+        if (r >= 0)
+            r = archive_read(in, value, n, e);
+        if (r >= 0 && in->make && fsetxattr(fd, name, value, n, 0) < 0)
+            r = err_sys(e, "setting the attribute %.100s", name);
+    }
     return r;
 }
 
@@ -244,21 +215,6 @@ static int read_xattrs(struct archive_in *in, int fd, struct err *e)
 static int current_dir(const struct archive_in *in)
 {
     return in->dirs[in->depth - 1];
-}
-
-static int read_entry_name(struct archive_in *in, struct err *e)
-{
-    int r = archive_read_text(in, in->name, sizeof in->name, e);
-
-    if (r < 0)
-        return r;
-    if (!in->name[0] || strchr(in->name, '/') || strcmp(in->name, ".") == 0 ||
-        strcmp(in->name, "..") == 0)
-        return err_set(e, ERR_INVALID, "invalid file name");
-    if (in->entries++ >= in->entries_max)
-        return err_set(e, ERR_TOO_BIG, "the snapshot has more than %llu files",
-                       (unsigned long long)in->entries_max);
-    return 0;
 }
 
 static void format_link_name(uint64_t link, char out[static 24])
@@ -366,7 +322,7 @@ static int read_file_record(struct archive_in *in, const struct stat *st, struct
 static int read_symlink_record(struct archive_in *in, struct err *e)
 {
     char target[TREE_PATH_MAX];
-    int r = archive_read_text(in, target, sizeof target, e);
+    int r = read_archive_text(in, target, sizeof target, e);
 
     if (r >= 0 && !target[0])
         return err_set(e, ERR_INVALID, "symbolic link without a target");
@@ -375,15 +331,9 @@ static int read_symlink_record(struct archive_in *in, struct err *e)
                : r;
 }
 
-static int make_archive_node(struct archive_in *in, mode_t type, struct err *e)
-{
-    return in->make && mknodat(current_dir(in), in->name, type | 0600, makedev(0, 0)) < 0
-               ? creation_error(e)
-               : 0;
-}
-
 static int read_node_record(struct archive_in *in, int kind, struct err *e)
 {
+    mode_t type = kind == ARCHIVE_FIFO ? S_IFIFO : kind == ARCHIVE_SOCKET ? S_IFSOCK : S_IFCHR;
     struct stat st;
     uint64_t link;
     int r = read_attributes_record(in, &st, e);
@@ -396,12 +346,8 @@ static int read_node_record(struct archive_in *in, int kind, struct err *e)
         r = read_file_record(in, &st, e);
     else if (kind == ARCHIVE_SYMLINK)
         r = read_symlink_record(in, e);
-    else
-        r = make_archive_node(in,
-                              kind == ARCHIVE_FIFO     ? S_IFIFO
-                              : kind == ARCHIVE_SOCKET ? S_IFSOCK
-                                                       : S_IFCHR,
-                              e);
+    else if (in->make && mknodat(current_dir(in), in->name, type | 0600, makedev(0, 0)) < 0)
+        r = creation_error(e);
     st.st_mode |= kind == ARCHIVE_SYMLINK ? S_IFLNK : 0;
     if (r >= 0 && in->make && kind != ARCHIVE_FILE)
         r = attributes_set_at(&unmapped_owners, current_dir(in), in->name, &st, e);
@@ -452,9 +398,15 @@ static int read_tree_record(struct archive_in *in, struct err *e)
         return leave_archive_dir(in, e);
     if (!kind || !strchr("dflpswh", (int)kind))
         return err_set(e, ERR_INVALID, "unknown record type");
-    r = read_entry_name(in, e);
+    r = read_archive_text(in, in->name, sizeof in->name, e);
     if (r < 0)
         return r;
+    if (!in->name[0] || strchr(in->name, '/') || strcmp(in->name, ".") == 0 ||
+        strcmp(in->name, "..") == 0)
+        return err_set(e, ERR_INVALID, "invalid file name");
+    if (in->entries++ >= in->entries_max)
+        return err_set(e, ERR_TOO_BIG, "the snapshot has more than %llu files",
+                       (unsigned long long)in->entries_max);
     r = kind == ARCHIVE_DIR    ? enter_archive_dir(in, e)
         : kind == ARCHIVE_LINK ? read_link_record(in, e)
                                : read_node_record(in, (int)kind, e);

@@ -78,11 +78,9 @@ static int copy_one_xattr(const struct owners *o, int from, int to, const char *
     if (n < 0)
         return errno == ENODATA ? 0 : err_sys(e, "reading the attribute %.100s", name);
     r = is_acl(name) ? map_acl_inside(o, value, (size_t)n, e) : 0;
-    if (r < 0)
-        return r;
-    if (fsetxattr(to, name, value, (size_t)n, 0) < 0)
-        return err_sys(e, "setting the attribute %.100s", name);
-    return 0;
+    if (r >= 0 && fsetxattr(to, name, value, (size_t)n, 0) < 0)
+        r = err_sys(e, "setting the attribute %.100s", name);
+    return r;
 }
 
 int attributes_copy_extended(const struct owners *o, int from, int to, struct err *e)

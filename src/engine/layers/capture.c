@@ -74,28 +74,21 @@ static struct copy_options capture_options(struct layer_worker *k)
 
 /* Limits the pre-copy to the space that the file system uses now, however many files change
  * meanwhile. */
-static uint64_t ahead_bytes_max(const struct layer_worker *k, int source)
-{
-    uint64_t max = k->job.bytes_max ? k->job.bytes_max : TREE_BYTES_DEFAULT, used;
-    struct statfs from;
-
-    if (fstatfs(source, &from) < 0)
-        return 0;
-    used = (from.f_blocks - from.f_bfree) * (uint64_t)from.f_bsize;
-    return used < max ? used : max;
-}
-
 static int copy_ahead(struct layer_worker *k, struct err *e)
 {
+    uint64_t max = k->job.bytes_max ? k->job.bytes_max : TREE_BYTES_DEFAULT, used = 0;
     const struct copy_options o = capture_options(k);
     AUTO_CLOSE int source = open_capture_source(k, e);
+    struct statfs from;
 
     if (source < 0)
         return source;
     k->ahead = staging_make_dir(&k->staging, "ahead", e);
     if (k->ahead < 0)
         return k->ahead;
-    ahead_copy(source, k->ahead, ahead_bytes_max(k, source), &o);
+    if (fstatfs(source, &from) == 0)
+        used = (from.f_blocks - from.f_bfree) * (uint64_t)from.f_bsize;
+    ahead_copy(source, k->ahead, used < max ? used : max, &o);
     fault_point("layers.ahead");
     return 0;
 }
@@ -133,23 +126,15 @@ int layer_worker_capture_prepare(struct layer_worker *k, struct err *e)
     return err_wrap(e, r, "capturing the writable layer of the sandbox");
 }
 
-static int copy_writable_layer(struct layer_worker *k, struct copy_report *ret, struct err *e)
-{
-    const struct copy_options o = capture_options(k);
-    AUTO_CLOSE int source = open_capture_source(k, e);
-    AUTO_CLOSE int links = -1;
-
-    if (source < 0)
-        return source;
-    links = staging_make_dir(&k->staging, "links", e);
-    return links < 0 ? links : layers_copy(source, k->staging.fs, links, &o, ret, e);
-}
-
 static int capture_copy(struct layer_worker *k, struct layer_info *ret, struct err *e)
 {
+    const struct copy_options o = capture_options(k);
+    AUTO_CLOSE int source = open_capture_source(k, e), links = -1;
     struct copy_report report = { 0 };
-    int r = copy_writable_layer(k, &report, e);
+    int r = source < 0 ? source : (links = staging_make_dir(&k->staging, "links", e));
 
+    if (r >= 0)
+        r = layers_copy(source, k->staging.fs, links, &o, &report, e);
     if (r < 0)
         return r;
     layer_worker_report_taken(k);
@@ -187,17 +172,12 @@ static int keep_box_in_place(struct layer_worker *k, struct layer_info *ret, str
     return layers_count(k, fs, ret, e);
 }
 
-static int capture_by_kind(struct layer_worker *k, struct layer_info *ret, struct err *e)
-{
-    if (is_copied_by_file(k))
-        return capture_copy(k, ret, e);
-    return k->job.flags & LAYERS_KEEP ? keep_box_in_place(k, ret, e) : capture_snapshot(k, ret, e);
-}
-
 int layer_worker_capture(struct layer_worker *k, struct err *e)
 {
     struct layer_info info = { 0 };
-    int r = capture_by_kind(k, &info, e);
+    int r = is_copied_by_file(k)         ? capture_copy(k, &info, e)
+            : k->job.flags & LAYERS_KEEP ? keep_box_in_place(k, &info, e)
+                                         : capture_snapshot(k, &info, e);
 
     k->done.bytes = info.bytes;
     k->done.entries = info.entries;

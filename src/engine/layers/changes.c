@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/own.h"
+#include "engine/layers/count.h"
 #include "lib/tar/at.h"
 #include "engine/storage/driver.h"
 
@@ -14,14 +15,6 @@ int changes_flush(struct change_records *c, struct err *e)
 
     c->n = 0;
     return r;
-}
-
-static char change_kind_letter(const struct stat *st)
-{
-    return S_ISDIR(st->st_mode)   ? 'd'
-           : S_ISREG(st->st_mode) ? 'f'
-           : S_ISLNK(st->st_mode) ? 'l'
-                                  : 'o';
 }
 
 int changes_add(struct change_records *c, enum change change, const struct stat *st,
@@ -37,7 +30,11 @@ int changes_add(struct change_records *c, enum change change, const struct stat 
     if (c->n + n + 2 > sizeof c->out)
         r = changes_flush(c, e);
     c->out[c->n++] = (char)change;
-    c->out[c->n++] = change == CHANGE_DELETED ? '-' : change_kind_letter(st);
+    c->out[c->n++] = change == CHANGE_DELETED ? '-'
+                     : S_ISDIR(st->st_mode)   ? 'd'
+                     : S_ISREG(st->st_mode)   ? 'f'
+                     : S_ISLNK(st->st_mode)   ? 'l'
+                                              : 'o';
     memcpy(c->out + c->n, path, n);
     c->n += n;
     return r;
@@ -69,18 +66,11 @@ bool changes_is_rewritten(const char *path)
 {
     static const char etc[] = "etc/";
 
-    if (strncmp(path, etc, sizeof etc - 1) != 0)
-        return false;
-    for (const char *const *name = storage_own_names; *name; name++)
-        if (strcmp(path + sizeof etc - 1, *name) == 0)
-            return true;
-    return false;
+    return strncmp(path, etc, sizeof etc - 1) == 0 &&
+           layers_name_is_in(storage_own_names, path + sizeof etc - 1);
 }
 
 bool changes_is_skipped(const char *path)
 {
-    for (const char *const *name = layer_worker_skipped_names; *name; name++)
-        if (strcmp(path, *name) == 0)
-            return true;
-    return false;
+    return layers_name_is_in(layer_worker_skipped_names, path);
 }

@@ -132,21 +132,16 @@ static bool same_file_content(struct compare *c, const struct side_entry *a,
     return false;
 }
 
-static ssize_t read_target(const struct side_entry *s, const char *path,
-                           char out[static TREE_PATH_MAX])
-{
-    AUTO_CLOSE int fd = at_open(s->tree, path, O_PATH | O_NOFOLLOW, 0);
-
-    return fd < 0 ? -1 : readlinkat(fd, "", out, TREE_PATH_MAX);
-}
-
 static bool same_link_target(const struct side_entry *a, const struct side_entry *b,
                              const char *path)
 {
     static char one[TREE_PATH_MAX], other[TREE_PATH_MAX];
-    ssize_t n = read_target(a, path, one), m = read_target(b, path, other);
+    AUTO_CLOSE int x = at_open(a->tree, path, O_PATH | O_NOFOLLOW, 0);
+    AUTO_CLOSE int y = at_open(b->tree, path, O_PATH | O_NOFOLLOW, 0);
+    ssize_t n = x < 0 ? -1 : readlinkat(x, "", one, sizeof one);
 
-    return n >= 0 && n == m && memcmp(one, other, (size_t)n) == 0;
+    return n >= 0 && y >= 0 && readlinkat(y, "", other, sizeof other) == n &&
+           memcmp(one, other, (size_t)n) == 0;
 }
 
 static bool same_owner(const struct side_entry *a, const struct side_entry *b)
@@ -169,9 +164,8 @@ static bool is_same_layer_entry(struct compare *c, const struct side_entry *a,
         return false;
     if (S_ISLNK(a->st.st_mode))
         return same_link_target(a, b, path);
-    if (S_ISREG(a->st.st_mode))
-        return a->st.st_size == b->st.st_size && same_file_content(c, a, b, path);
-    return true;
+    return !S_ISREG(a->st.st_mode) ||
+           (a->st.st_size == b->st.st_size && same_file_content(c, a, b, path));
 }
 
 /* --- names --- */
@@ -181,19 +175,9 @@ static void append_name(struct name_list *s, const char *name)
     if (s->n == s->cap) {
         s->cap = s->cap ? s->cap * 2 : 256;
         s->p = reallocarray(s->p, s->cap, sizeof *s->p);
-        if (!s->p)
-            abort();
     }
-    s->p[s->n] = strdup(name);
-    if (!s->p[s->n++])
+    if (!s->p || !(s->p[s->n++] = strdup(name)))
         abort();
-}
-
-static void drop_names(struct name_list *s)
-{
-    for (size_t i = 0; i < s->n; i++)
-        free(s->p[i]);
-    s->n = 0;
 }
 
 /* Adds the names of a directory in one layer; none if the layer does not have it. */
@@ -221,29 +205,15 @@ static int compare_side_names(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int collect_dir_names(struct compare *c, const struct pending_dir *p, struct err *e)
-{
-    int r = 0;
-
-    for (size_t i = 0; r >= 0 && i < (p->whole ? c->now.n : c->now.own); i++)
-        r = add_names(c, c->now.trees[i], p->path, e);
-    for (size_t i = 0; r >= 0 && i < c->then.own; i++)
-        r = add_names(c, c->then.trees[i], p->path, e);
-    if (c->names.n)
-        qsort(c->names.p, c->names.n, sizeof *c->names.p, compare_side_names);
-    return r;
-}
-
 /* --- the walk --- */
 
 static void queue_dir(struct compare *c, const char *path, bool whole)
 {
-    struct pending_dir *p = malloc(sizeof *p + strlen(path) + 1);
+    struct pending_dir *p = new0(sizeof *p + strlen(path) + 1);
 
-    if (!p)
-        abort();
-    *p = (struct pending_dir){ .next = c->todo, .whole = whole };
-    memcpy(p->path, path, strlen(path) + 1);
+    p->next = c->todo;
+    p->whole = whole;
+    memcpy(p->path, path, strlen(path));
     c->todo = p;
 }
 
@@ -290,12 +260,20 @@ static int compare_one(struct compare *c, const struct pending_dir *p, const cha
 
 static int compare_dir(struct compare *c, const struct pending_dir *p, struct err *e)
 {
-    int r = collect_dir_names(c, p, e);
+    struct name_list *names = &c->names;
+    int r = 0;
 
-    for (size_t i = 0; r >= 0 && i < c->names.n; i++)
-        if (i == 0 || strcmp(c->names.p[i], c->names.p[i - 1]) != 0)
-            r = compare_one(c, p, c->names.p[i], e);
-    drop_names(&c->names);
+    for (size_t i = 0; r >= 0 && i < (p->whole ? c->now.n : c->now.own); i++)
+        r = add_names(c, c->now.trees[i], p->path, e);
+    for (size_t i = 0; r >= 0 && i < c->then.own; i++)
+        r = add_names(c, c->then.trees[i], p->path, e);
+    if (names->n)
+        qsort(names->p, names->n, sizeof *names->p, compare_side_names);
+    for (size_t i = 0; r >= 0 && i < names->n; i++)
+        if (i == 0 || strcmp(names->p[i], names->p[i - 1]) != 0)
+            r = compare_one(c, p, names->p[i], e);
+    while (names->n > 0)
+        free(names->p[--names->n]);
     return r;
 }
 
@@ -332,12 +310,11 @@ static int add_side_tree(struct side *s, int tree, struct err *e)
 static int add_side_layers(struct layer_worker *k, struct side *s, char names[][LAYER_NAME_MAX],
                            uint64_t n, struct err *e)
 {
-    int r = 0;
+    int tree, r = 0;
 
     for (size_t i = 0; r >= 0 && i < n; i++) {
-        r = storage_open_layer(&k->storage, names[i], e);
-        if (r >= 0)
-            r = add_side_tree(s, r, e);
+        tree = storage_open_layer(&k->storage, names[i], e);
+        r = tree < 0 ? tree : add_side_tree(s, tree, e);
     }
     return r;
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -43,13 +42,6 @@ struct copying {
     bool covers[TREE_DEPTH_MAX]; /* onto: a directory of the floor is visible here */
 };
 
-static void copying_done(struct copying *c)
-{
-    for (unsigned i = 1; i < c->walk.depth; i++)
-        drop_fd(&c->to[i]);
-    walk_done(&c->walk);
-}
-
 static int current_target(const struct copying *c)
 {
     return c->to[c->walk.depth - 1];
@@ -73,17 +65,6 @@ static int check_copy_space(const struct copying *c, uint64_t at, uint64_t n, st
     return -(int)ERR_FULL;
 }
 
-static int count_entry(struct copying *c, struct err *e)
-{
-    if (c->report.entries >= c->entries_max)
-        return err_set(e, ERR_TOO_BIG, "the sandbox wrote more than %llu files",
-                       (unsigned long long)c->entries_max);
-    c->report.entries++;
-    if (c->options->progress)
-        c->options->progress(c->options->user, c->report.bytes, c->report.entries);
-    return check_copy_space(c, c->report.entries * NAME_ROOM, NAME_ROOM, e);
-}
-
 static int count_copied_bytes(struct copying *c, uint64_t n, struct err *e)
 {
     if (n > c->bytes_max - c->report.bytes)
@@ -103,23 +84,6 @@ static int count_content(void *user, uint64_t n, bool written, struct err *e)
 
     c->written += written ? n : 0;
     return r < 0 ? r : count_copied_bytes(c, n, e);
-}
-
-/* --- content --- */
-
-static int copy_file_content(struct copying *c, int from, int to, const struct stat *st,
-                             struct err *e)
-{
-    const struct content_counter content = { count_content, c };
-
-    if (st->st_size == 0)
-        return 0;
-    if (c->may_clone && ioctl(to, FICLONE, from) == 0) {
-        c->report.cloned++;
-        return count_copied_bytes(c, layers_data_bytes(st), e);
-    }
-    c->may_clone = false; /* the next file cannot be cloned either */
-    return content_copy(&content, from, to, st->st_size, e);
 }
 
 /* --- names --- */
@@ -157,7 +121,7 @@ static int copy_regular_file(struct copying *c, const char *name, struct err *e)
     AUTO_CLOSE int from = at_open_unseen(walk_top(&c->walk)->fd, name, O_NOFOLLOW | O_NONBLOCK);
     struct stat st;
     bool ahead;
-    int r;
+    int r = 0;
 
     if (from < 0 || fstat(from, &st) < 0)
         return err_sys(e, "opening");
@@ -169,8 +133,13 @@ static int copy_regular_file(struct copying *c, const char *name, struct err *e)
         to = at_open(current_target(c), name, O_WRONLY | O_CREAT | O_EXCL, 0600);
     if (to < 0)
         return err_sys(e, "creating the copy");
-    r = ahead ? content_update(&content, from, to, st.st_size, e)
-              : copy_file_content(c, from, to, &st, e);
+    if (ahead) {
+        r = content_update(&content, from, to, st.st_size, e);
+    } else if (st.st_size > 0) {
+        c->may_clone = c->may_clone && ioctl(to, FICLONE, from) == 0; /* else no later file can */
+        r = c->may_clone ? count_copied_bytes(c, layers_data_bytes(&st), e)
+                         : content_copy(&content, from, to, st.st_size, e);
+    }
     if (r >= 0)
         r = attributes_copy_extended(&c->owners, from, to, e);
     if (r >= 0)
@@ -187,16 +156,6 @@ static int copy_link(struct copying *c, const char *name, struct err *e)
         return err_sys(e, "reading a link");
     target[n] = '\0';
     return symlinkat(target, current_target(c), name) < 0 ? err_sys(e, "making a link") : 0;
-}
-
-/* Refuses devices, which no sandbox can make, except whiteouts. */
-static int copy_node(struct copying *c, const char *name, const struct stat *st, struct err *e)
-{
-    if (S_ISBLK(st->st_mode) || (S_ISCHR(st->st_mode) && st->st_rdev != makedev(0, 0)))
-        return err_set(e, ERR_DENIED, "it is a device, which cannot be captured");
-    if (mknodat(current_target(c), name, (st->st_mode & S_IFMT) | 0600, 0) < 0)
-        return err_sys(e, "creating it");
-    return 0;
 }
 
 /* --- onto another layer --- */
@@ -246,32 +205,18 @@ static bool floor_shows(const struct copying *c, const char *name, struct stat *
     const struct floor *f = &c->options->floor;
     char path[TREE_PATH_MAX];
 
-    if (!c->covers[c->walk.depth - 1] || !floor_path(c, name, path))
-        return false;
-    for (size_t i = 0; i < f->n; i++) {
-        enum view v = view_look_up(f->trees[i], path, ret);
-
-        if (v != VIEW_UNMENTIONED)
-            return v == VIEW_PRESENT;
-    }
-    return false;
-}
-
-static bool floor_shows_dir(const struct copying *c, const char *name)
-{
-    struct stat st;
-
-    if (c->walk.depth == 1 && c->options->floor.top)
-        return strcmp(name, c->options->floor.top) == 0;
-    return floor_shows(c, name, &st) && S_ISDIR(st.st_mode);
+    return c->covers[c->walk.depth - 1] && floor_path(c, name, path) &&
+           view_shows(f->trees, f->n, path, ret);
 }
 
 /* Makes a directory opaque if it replaces another file or if either directory is opaque. */
 static int merge_dir(struct copying *c, const char *name, int from, int to, enum target_state way,
                      bool *ret, struct err *e)
 {
+    const char *top = c->walk.depth == 1 ? c->options->floor.top : NULL;
+    struct stat st;
     bool opaque = way == TARGET_CLEARED || view_is_opaque(from) || view_is_opaque(to);
-    bool covers = floor_shows_dir(c, name);
+    bool covers = top ? strcmp(name, top) == 0 : floor_shows(c, name, &st) && S_ISDIR(st.st_mode);
     int r = way == TARGET_MERGES ? attributes_clear_extended(to, e) : 0;
 
     if (r >= 0 && covers && opaque)
@@ -311,15 +256,6 @@ static int enter_copied_dir(struct copying *c, const char *name, struct err *e)
     return 0;
 }
 
-/* True for a whiteout with nothing below it to hide: in a directory that does not merge, overlayfs
- * would show its name. */
-static bool is_needless_whiteout(const struct copying *c, const char *name, const struct stat *st)
-{
-    struct stat below;
-
-    return c->options->onto && S_ISCHR(st->st_mode) && !floor_shows(c, name, &below);
-}
-
 /* Sets the attributes of a directory last: filling it changes its times. */
 static int leave_copied_dir(struct copying *c, struct err *e)
 {
@@ -334,36 +270,41 @@ static int leave_copied_dir(struct copying *c, struct err *e)
     return r;
 }
 
-static bool is_skipped_name(const struct copying *c, const char *name)
-{
-    for (const char *const *s = c->options->skip; c->walk.depth == 1 && s && *s; s++)
-        if (strcmp(*s, name) == 0)
-            return true;
-    return false;
-}
-
 static int copy_name(struct copying *c, const char *name, struct err *e)
 {
-    struct stat st;
+    struct stat st, below;
     enum target_state way;
     int r;
 
     if (fstatat(walk_top(&c->walk)->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return err_sys(e, "reading its attributes");
-    r = count_entry(c, e);
+    if (c->report.entries >= c->entries_max)
+        return err_set(e, ERR_TOO_BIG, "the sandbox wrote more than %llu files",
+                       (unsigned long long)c->entries_max);
+    c->report.entries++;
+    if (c->options->progress)
+        c->options->progress(c->options->user, c->report.bytes, c->report.entries);
+    r = check_copy_space(c, c->report.entries * NAME_ROOM, NAME_ROOM, e);
     if (r < 0)
         return r;
     if (S_ISDIR(st.st_mode))
         return enter_copied_dir(c, name, e);
     r = clear_target(c, name, -1, &way, e);
-    if (r < 0 || is_needless_whiteout(c, name, &st))
+    /* In a directory that does not merge, overlayfs would show the name of a whiteout that hides
+     * nothing. */
+    if (r < 0 || (c->options->onto && S_ISCHR(st.st_mode) && !floor_shows(c, name, &below)))
         return r;
     r = link_copied_file(c, name, &st, e);
     if (r != 0)
         return r < 0 ? r : 0;
     if (S_ISREG(st.st_mode))
         return copy_regular_file(c, name, e);
-    r = S_ISLNK(st.st_mode) ? copy_link(c, name, e) : copy_node(c, name, &st, e);
+    if (S_ISBLK(st.st_mode) || (S_ISCHR(st.st_mode) && !view_is_whiteout(&st)))
+        return err_set(e, ERR_DENIED, "it is a device, which cannot be captured");
+    if (S_ISLNK(st.st_mode))
+        r = copy_link(c, name, e);
+    else if (mknodat(current_target(c), name, (st.st_mode & S_IFMT) | 0600, 0) < 0)
+        r = err_sys(e, "creating it");
     if (r >= 0 && !S_ISCHR(st.st_mode)) /* whiteouts are made by overlayfs and have no owner */
         r = attributes_set_at(&c->owners, current_target(c), name, &st, e);
     return r < 0 ? r : remember_link(c, name, &st, e);
@@ -380,9 +321,7 @@ static int copy_tree_entries(struct copying *c, struct err *e)
         r = walk_next(&c->walk, &name, e);
         if (r == 0) {
             r = leave_copied_dir(c, e);
-        } else if (r > 0 && is_skipped_name(c, name)) {
-            r = 0;
-        } else if (r > 0) {
+        } else if (r > 0 && !(c->walk.depth == 1 && layers_name_is_in(c->options->skip, name))) {
             tree_path_show(str_from(name), shown);
             r = copy_name(c, name, e);
             err_wrap(e, r, "'%s'", shown);
@@ -415,7 +354,9 @@ int layers_copy(int from, int to, int links, const struct copy_options *o, struc
     r = walk_enter(&c.walk, first, "", e);
     if (r >= 0)
         r = copy_tree_entries(&c, e);
-    copying_done(&c);
+    for (unsigned i = 1; i < c.walk.depth; i++)
+        drop_fd(&c.to[i]);
+    walk_done(&c.walk);
     if (r >= 0)
         *ret = c.report;
     return r;

@@ -35,7 +35,6 @@ struct copy_options {
 
 struct copy_report {
     uint64_t bytes, entries;
-    uint64_t cloned; /* files that share their content with the source */
 };
 
 /* Copies from `from`, which must not change meanwhile, to the directory `to`, which is empty unless

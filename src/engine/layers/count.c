@@ -2,6 +2,7 @@
 #include "engine/layers/count.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/own.h"
@@ -11,17 +12,19 @@
 
 enum { BLOCK = 512 }; /* of st_blocks, on every file system */
 
+bool layers_name_is_in(const char *const *names, const char *name)
+{
+    for (; names && *names; names++)
+        if (strcmp(*names, name) == 0)
+            return true;
+    return false;
+}
+
 uint64_t layers_data_bytes(const struct stat *st)
 {
     uint64_t taken = (uint64_t)st->st_blocks * BLOCK, size = (uint64_t)st->st_size;
 
     return taken < size ? taken : size;
-}
-
-/* The share of one name in the data of a file with several names. */
-static uint64_t data_share_of_name(const struct stat *st)
-{
-    return S_ISREG(st->st_mode) ? layers_data_bytes(st) / st->st_nlink : 0;
 }
 
 static int count_name(struct walk *w, const char *name, struct layer_info *i, struct err *e)
@@ -32,7 +35,7 @@ static int count_name(struct walk *w, const char *name, struct layer_info *i, st
     if (fstatat(walk_top(w)->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return err_sys(e, "reading the attributes of a file");
     i->entries++;
-    i->bytes += data_share_of_name(&st);
+    i->bytes += S_ISREG(st.st_mode) ? layers_data_bytes(&st) / st.st_nlink : 0; /* its share */
     if (!S_ISDIR(st.st_mode))
         return 0;
     dir = at_open(walk_top(w)->fd, name, O_RDONLY | O_DIRECTORY, 0);

@@ -7,6 +7,9 @@
 
 #include "engine/layers/worker.h"
 
+/* Whether a list of names, ended by NULL, has this one; a list that is NULL has none. */
+bool layers_name_is_in(const char *const *names, const char *name);
+
 /* Bytes of a file without its holes. */
 uint64_t layers_data_bytes(const struct stat *st);
 

@@ -24,36 +24,11 @@ struct diff {
     struct change_records changes;
 };
 
-static bool was_present_below(const struct diff *d)
-{
-    for (size_t i = 0; i < d->layer_worker->job.n_below; i++) {
-        struct stat st;
-        enum view v = view_look_up(d->below[i], d->path, &st);
-
-        if (v != VIEW_UNMENTIONED)
-            return v == VIEW_PRESENT;
-    }
-    return false;
-}
-
-/* --- the walk --- */
-
-static int enter_changed_dir(struct diff *d, const char *name, size_t length, struct err *e)
-{
-    int fd = at_open_here(walk_top(&d->walk)->fd, name, O_RDONLY | O_DIRECTORY), r;
-
-    if (fd < 0)
-        return 0;
-    r = walk_enter(&d->walk, fd, name, e);
-    if (r >= 0)
-        d->lengths[d->walk.depth - 1] = length;
-    return r;
-}
-
 /* Reports a changed file; of a directory that existed before only the contents count. */
 static int report_change(struct diff *d, const struct stat *st, struct err *e)
 {
-    bool there = was_present_below(d);
+    struct stat below;
+    bool there = view_shows(d->below, d->layer_worker->job.n_below, d->path, &below);
 
     if (changes_is_rewritten(d->path))
         return 0;
@@ -68,7 +43,7 @@ static int diff_entry(struct diff *d, const char *name, struct err *e)
 {
     size_t at = d->lengths[d->walk.depth - 1];
     struct stat st;
-    int n, r;
+    int n, r, fd;
 
     if (fstatat(walk_top(&d->walk)->fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return 0;
@@ -79,35 +54,21 @@ static int diff_entry(struct diff *d, const char *name, struct err *e)
         return 0;
     layer_worker_report_progress(d->layer_worker, 0, d->changes.entries);
     r = report_change(d, &st, e);
-    return r < 0 || !S_ISDIR(st.st_mode) ? r : enter_changed_dir(d, name, at + (size_t)n, e);
-}
-
-static int walk_all(struct diff *d, struct err *e)
-{
-    const char *name;
-    int r = err_wrap(e, walk_begin(&d->walk, d->layer_worker->fds[0], e),
-                     "the writable layer of the sandbox");
-
-    d->lengths[0] = 0;
-    while (r >= 0 && (r = walk_next_any(&d->walk, &name, e)) > 0)
-        r = diff_entry(d, name, e);
-    return r < 0 ? r : changes_flush(&d->changes, e);
-}
-
-static int open_lower_layers(struct diff *d, struct err *e)
-{
-    for (size_t i = 0; i < d->layer_worker->job.n_below; i++) {
-        d->below[i] =
-            storage_open_layer(&d->layer_worker->storage, d->layer_worker->job.below[i], e);
-        if (d->below[i] < 0)
-            return d->below[i];
-    }
-    return 0;
+    if (r < 0 || !S_ISDIR(st.st_mode))
+        return r;
+    fd = at_open_here(walk_top(&d->walk)->fd, name, O_RDONLY | O_DIRECTORY);
+    if (fd < 0)
+        return 0;
+    r = walk_enter(&d->walk, fd, name, e);
+    if (r >= 0)
+        d->lengths[d->walk.depth - 1] = at + (size_t)n;
+    return r;
 }
 
 int layer_worker_diff(struct layer_worker *k, struct err *e)
 {
     static struct diff d; /* large, and there is one job a process */
+    const char *name;
     int r;
 
     d = (struct diff){ .layer_worker = k, .changes = { .layer_worker = k } };
@@ -115,10 +76,14 @@ int layer_worker_diff(struct layer_worker *k, struct err *e)
     if (!k->job.entries_max)
         k->job.entries_max = TREE_ENTRIES_DEFAULT;
     r = changes_open_source(k, e);
+    for (size_t i = 0; r >= 0 && i < k->job.n_below; i++)
+        r = d.below[i] = storage_open_layer(&k->storage, k->job.below[i], e);
     if (r >= 0)
-        r = open_lower_layers(&d, e);
+        r = err_wrap(e, walk_begin(&d.walk, k->fds[0], e), "the writable layer of the sandbox");
+    while (r >= 0 && (r = walk_next_any(&d.walk, &name, e)) > 0)
+        r = diff_entry(&d, name, e);
     if (r >= 0)
-        r = walk_all(&d, e);
+        r = changes_flush(&d.changes, e);
     walk_done(&d.walk);
     k->done.entries = d.changes.entries;
     return r;

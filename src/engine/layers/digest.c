@@ -97,11 +97,6 @@ static void hash_stat(struct crypto_sha256 *h, const struct stat *st)
     hash_text(h, text);
 }
 
-static bool is_zero(const char *p, size_t n)
-{
-    return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
-}
-
 /* Hashes the pieces of a file that are not all zeros, each with its offset: holes cost no time, and
  * their position does not change the digest. */
 static int hash_content(struct tree_digester *m, struct crypto_sha256 *h, int fd, struct err *e)
@@ -121,7 +116,7 @@ static int hash_content(struct tree_digester *m, struct crypto_sha256 *h, int fd
         n = pread_full(fd, piece, sizeof piece, at);
         if (n <= 0)
             return n < 0 ? err_sys(e, "reading the file") : 0;
-        if (!is_zero(piece, (size_t)n)) {
+        if (piece[0] != 0 || memcmp(piece, piece + 1, (size_t)n - 1) != 0) {
             hash_number(h, (uint64_t)at);
             crypto_sha256_add(h, (struct str){ piece, (size_t)n });
         }
@@ -129,17 +124,6 @@ static int hash_content(struct tree_digester *m, struct crypto_sha256 *h, int fd
         m->progress(m->ctx, m->out.bytes, m->out.entries);
         at += n;
     }
-}
-
-static int hash_link(struct crypto_sha256 *h, int dir, const char *name, struct err *e)
-{
-    char target[TREE_PATH_MAX];
-    ssize_t n = readlinkat(dir, name, target, sizeof target);
-
-    if (n < 0)
-        return err_sys(e, "reading the file");
-    crypto_sha256_add(h, (struct str){ target, (size_t)n });
-    return 0;
 }
 
 static void hash_opaque(struct crypto_sha256 *h, int fd)
@@ -178,9 +162,16 @@ static int hash_kind(struct tree_digester *m, struct crypto_sha256 *h, int dir, 
                      mode_t mode, int *ret_fd, struct err *e)
 {
     AUTO_CLOSE int fd = -1;
+    char target[TREE_PATH_MAX];
 
-    if (S_ISLNK(mode))
-        return hash_link(h, dir, name, e);
+    if (S_ISLNK(mode)) {
+        ssize_t n = readlinkat(dir, name, target, sizeof target);
+
+        if (n < 0)
+            return err_sys(e, "reading the file");
+        crypto_sha256_add(h, (struct str){ target, (size_t)n });
+        return 0;
+    }
     if (!S_ISREG(mode) && !S_ISDIR(mode))
         return 0;
     fd = at_open_unseen(dir, name, O_NOFOLLOW | (S_ISDIR(mode) ? O_DIRECTORY : 0));
@@ -199,7 +190,8 @@ static int hash_kind(struct tree_digester *m, struct crypto_sha256 *h, int dir, 
 static int digest_entry(struct tree_digester *m, const char *name, struct err *e)
 {
     AUTO(crypto_sha256_done) struct crypto_sha256 h = { 0 };
-    int dir = walk_top(&m->walk)->fd, sub = -1, r;
+    AUTO_CLOSE int sub = -1;
+    int dir = walk_top(&m->walk)->fd, r;
     struct stat st;
 
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -209,13 +201,11 @@ static int digest_entry(struct tree_digester *m, const char *name, struct err *e
     r = hash_kind(m, &h, dir, name, st.st_mode, &sub, e);
     if (r >= 0)
         r = end_entry(m, &h, &st, e);
-    if (r < 0) {
-        drop_fd(&sub);
+    if (r < 0)
         return r;
-    }
     m->out.entries++;
     m->progress(m->ctx, m->out.bytes, m->out.entries);
-    return sub < 0 ? 0 : walk_enter(&m->walk, sub, name, e);
+    return sub < 0 ? 0 : walk_enter(&m->walk, take_fd(&sub), name, e);
 }
 
 static int digest_entries(struct tree_digester *m, struct err *e)
@@ -239,8 +229,9 @@ static int digest_entries(struct tree_digester *m, struct err *e)
 static int digest_root(struct tree_digester *m, int dir, struct err *e)
 {
     AUTO(crypto_sha256_done) struct crypto_sha256 h = { 0 };
+    AUTO_CLOSE int fd = -1;
     struct stat st;
-    int fd, r;
+    int r;
 
     if (fstat(dir, &st) < 0)
         return err_sys(e, "reading its attributes");
@@ -253,10 +244,7 @@ static int digest_root(struct tree_digester *m, int dir, struct err *e)
     r = hash_extended(&h, fd, e);
     if (r >= 0)
         r = end_entry(m, &h, &st, e);
-    if (r >= 0)
-        return walk_enter(&m->walk, fd, ".", e);
-    drop_fd(&fd);
-    return r;
+    return r < 0 ? r : walk_enter(&m->walk, take_fd(&fd), ".", e);
 }
 
 static int compare_digests(const void *a, const void *b)
@@ -293,22 +281,12 @@ static int digest_link_groups(struct tree_digester *m, struct err *e)
     return r;
 }
 
-/* Sorts the digests by their bytes, so that the order of directories does not matter. */
-static void write_digest(struct tree_digester *m)
-{
-    unsigned char all[CRYPTO_SHA256_SIZE];
-    char hex[CRYPTO_SHA256_HEX];
-
-    qsort(m->digests.p, m->digests.n / CRYPTO_SHA256_SIZE, CRYPTO_SHA256_SIZE, compare_digests);
-    crypto_sha256(buf_str(&m->digests), all);
-    crypto_hex_sha256(all, hex);
-    snprintf(m->out.digest, sizeof m->out.digest, "sha256:%s", hex);
-}
-
 int digest_tree(int dir, digest_progress_fn *progress, void *ctx, struct tree_digest *ret,
                 struct err *e)
 {
     static struct tree_digester m; /* large; a layer worker digests one tree at a time */
+    unsigned char all[CRYPTO_SHA256_SIZE];
+    char hex[CRYPTO_SHA256_HEX];
     int r;
 
     memset(&m.out, 0, sizeof m.out);
@@ -323,8 +301,11 @@ int digest_tree(int dir, digest_progress_fn *progress, void *ctx, struct tree_di
     walk_done(&m.walk);
     if (r >= 0)
         r = digest_link_groups(&m, e);
-    if (r >= 0) {
-        write_digest(&m);
+    if (r >= 0) { /* sorted by their bytes, so that the order of directories does not matter */
+        qsort(m.digests.p, m.digests.n / CRYPTO_SHA256_SIZE, CRYPTO_SHA256_SIZE, compare_digests);
+        crypto_sha256(buf_str(&m.digests), all);
+        crypto_hex_sha256(all, hex);
+        snprintf(m.out.digest, sizeof m.out.digest, "sha256:%s", hex);
         *ret = m.out;
     }
     buf_done(&m.digests);

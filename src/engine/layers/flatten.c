@@ -51,32 +51,18 @@ static int flatten_layer(struct flattening *f, const char *name, struct err *e)
     return r;
 }
 
-static int open_floor(struct flattening *f, struct err *e)
-{
-    struct layer_worker *k = f->layer_worker;
-    size_t n = 0;
-
-    if (k->fds[0] >= 0) {
-        f->floor = (struct floor){ .trees = k->fds, .n = 1, .top = "usr" };
-        return 0;
-    }
-    for (; n < k->job.n_against; n++) {
-        f->trees[n] = storage_open_layer(&k->storage, k->job.against[n], e);
-        if (f->trees[n] < 0)
-            return f->trees[n];
-    }
-    f->floor = (struct floor){ .trees = f->trees, .n = n };
-    return 0;
-}
-
 int layer_worker_flatten(struct layer_worker *k, struct err *e)
 {
     static struct flattening f;
     struct layer_info info;
-    int r;
+    int r = 0;
 
-    f = (struct flattening){ .layer_worker = k };
-    r = open_floor(&f, e);
+    f = (struct flattening){ .layer_worker = k, .floor = { .trees = f.trees } };
+    if (k->fds[0] >= 0)
+        f.floor = (struct floor){ .trees = k->fds, .n = 1, .top = "usr" };
+    else
+        for (size_t *n = &f.floor.n; r >= 0 && *n < k->job.n_against; ++*n)
+            r = f.trees[*n] = storage_open_layer(&k->storage, k->job.against[*n], e);
     if (r >= 0)
         r = staging_begin(&f.staging, &k->storage, k->job.name, e);
     for (size_t i = k->job.n_below; r >= 0 && i > 0; i--) {

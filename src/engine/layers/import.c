@@ -70,19 +70,10 @@ static int check_tree_digest(struct layer_worker *k, int tree, const char *store
     return 0;
 }
 
-static void report_imported_layer(struct layer_worker *k, const char *name,
-                                  const struct layer_info *info)
+static int import_layer(struct layer_worker *k, struct archive_in *in, const char *name,
+                        const char *digest, struct err *e)
 {
     char text[LAYERS_TEXT_MAX];
-
-    snprintf(text, sizeof text, "%s %llu %llu", name, (unsigned long long)info->bytes,
-             (unsigned long long)info->entries);
-    layer_worker_report_line(k, text);
-}
-
-static int import_layer(struct archive_in *in, const char *name, const char *digest, struct err *e)
-{
-    struct layer_worker *k = archive_layer_worker(in);
     AUTO(staging_done) struct staging g = STAGING_NONE;
     AUTO_CLOSE int links = -1;
     struct layer_info info;
@@ -100,17 +91,19 @@ static int import_layer(struct archive_in *in, const char *name, const char *dig
     k->unfinished = NULL;
     if (r >= 0)
         r = staging_publish(&g, name, &info, e);
-    if (r >= 0)
-        report_imported_layer(k, name, &info);
+    if (r < 0)
+        return r;
+    snprintf(text, sizeof text, "%s %llu %llu", name, (unsigned long long)info.bytes,
+             (unsigned long long)info.entries);
+    layer_worker_report_line(k, text);
     return r;
 }
 
 /* Reads one layer. Layers of images are named by their content, so they are never created from an
  * untrusted file. */
-static int read_archived_layer(struct archive_in *in, const char *name, const char *measure,
-                               struct err *e)
+static int read_archived_layer(struct layer_worker *k, struct archive_in *in, const char *name,
+                               const char *measure, struct err *e)
 {
-    struct layer_worker *k = archive_layer_worker(in);
     AUTO_CLOSE int known = storage_open_layer(&k->storage, name, NULL);
     char stored[ARCHIVE_DIGEST_SIZE];
     uint64_t kind;
@@ -127,17 +120,7 @@ static int read_archived_layer(struct archive_in *in, const char *name, const ch
     if (strncmp(name, "lay_", 4) != 0)
         return err_set(e, ERR_CONFLICT,
                        "a layer of the image was removed during the import; try again");
-    return import_layer(in, name, measure, e);
-}
-
-static int read_archive_end(struct archive_in *in, struct err *e)
-{
-    uint64_t kind;
-    int r = archive_read_number(in, 1, &kind, e);
-
-    if (r >= 0 && kind != ARCHIVE_END)
-        return err_set(e, ERR_INVALID, "the file has more layers than its manifest");
-    return r < 0 ? r : archive_read_end(in, e);
+    return import_layer(k, in, name, measure, e);
 }
 
 int layer_worker_import(struct layer_worker *k, struct err *e)
@@ -145,14 +128,19 @@ int layer_worker_import(struct layer_worker *k, struct err *e)
     static char manifest[ARCHIVE_MANIFEST_MAX];
     struct archive_in *in = open_snapshot_file(k);
     struct err cause;
+    uint64_t kind;
     size_t n;
     int r = read_manifest_text(in, manifest, &n, e);
 
     for (size_t i = 0; r >= 0 && i < k->job.n_below; i++)
-        r = err_wrap(e, read_archived_layer(in, k->job.below[i], k->job.against[i], e),
+        r = err_wrap(e, read_archived_layer(k, in, k->job.below[i], k->job.against[i], e),
                      "layer %zu of %llu", i + 1, (unsigned long long)k->job.n_below);
     if (r >= 0)
-        r = read_archive_end(in, e);
+        r = archive_read_number(in, 1, &kind, e);
+    if (r >= 0 && kind != ARCHIVE_END)
+        r = err_set(e, ERR_INVALID, "the file has more layers than its manifest");
+    if (r >= 0)
+        r = archive_read_end(in, e);
     archive_in_free(in);
     /* A damaged stream also looks like an invalid file: the error of the decompressor takes
      * precedence. */

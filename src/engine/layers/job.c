@@ -73,7 +73,7 @@ bool box_name_valid(const char *name)
     return id_valid("sbx_", str_from(name));
 }
 
-static int check_box(const struct layers_job *job, const struct job_kind *k, struct err *e)
+static int check_box_and_part(const struct layers_job *job, const struct job_kind *k, struct err *e)
 {
     if (!memchr(job->box, '\0', sizeof job->box))
         return err_set(e, ERR_INVALID, "the box id of a layer job is not terminated");
@@ -81,11 +81,6 @@ static int check_box(const struct layers_job *job, const struct job_kind *k, str
             ? !box_name_valid(job->box) || !(k->boxed || k->fewer || (k->stored && job->name[0]))
             : k->boxed)
         return err_set(e, ERR_INVALID, "'%s' is not a valid box id for this layer job", job->box);
-    return 0;
-}
-
-static int check_part(const struct layers_job *job, const struct job_kind *k, struct err *e)
-{
     if (!memchr(job->packed, '\0', sizeof job->packed) ||
         (job->packed[0] && !(job->packed[0] == 's' && layer_name_valid(job->packed))))
         return err_set(e, ERR_INVALID, "the digest of the packed archive is malformed");
@@ -124,9 +119,7 @@ int layers_job_check(const struct layers_job *job, size_t size, size_t n_fds, st
     k = &kinds[job->kind];
     if (k->named || (k->stored && job->name[0]) ? !layer_name_valid(job->name) : job->name[0])
         return err_set(e, ERR_INVALID, "'%s' is not the name of a layer", job->name);
-    r = check_box(job, k, e);
-    if (r >= 0)
-        r = check_part(job, k, e);
+    r = check_box_and_part(job, k, e);
     if (r >= 0)
         r = check_layer_stack(job->below, job->n_below,
                               k->boxes ? box_name_valid : layer_name_valid, e);

@@ -18,20 +18,16 @@
 #include "lib/tar/reader.h"
 #include "base/str.h"
 
-static bool is_digest(const char *s)
-{
-    static const char prefix[] = "sha256:";
-    const char *hex = s + sizeof prefix - 1;
-
-    return strncmp(s, prefix, sizeof prefix - 1) == 0 && strspn(hex, "0123456789abcdef") == 64 &&
-           !hex[64];
-}
-
 static bool is_part(const struct part_record *p, uint32_t kind, uint64_t archive)
 {
+    static const char prefix[] = "sha256:";
+    const char *hex = p->digest + sizeof prefix - 1;
+
     if (!memchr(p->name, '\0', sizeof p->name) || !memchr(p->digest, '\0', sizeof p->digest))
         return false;
-    if (!is_digest(p->digest) || p->at > archive || p->size > archive - p->at)
+    if (strncmp(p->digest, prefix, sizeof prefix - 1) != 0 ||
+        strspn(hex, "0123456789abcdef") != 64 || hex[64] || p->at > archive ||
+        p->size > archive - p->at)
         return false;
     return kind == PARTS_ROOT ? !p->name[0] && p->at == 0 && p->size == archive : p->name[0] != 0;
 }
@@ -133,12 +129,23 @@ static int hash_all(struct sifting *s, struct err *e)
 
 /* --- an archive of images --- */
 
-static int hash_part(struct sifting *s, struct part_record *p, struct err *e)
+static int too_many_parts(struct err *e)
+{
+    return err_set(e, ERR_TOO_BIG, "the archive holds more than %d files", PARTS_MAX);
+}
+
+static int add_archive_part(struct sifting *s, const struct tree_path *path, struct err *e)
 {
     AUTO(crypto_sha256_done) struct crypto_sha256 h = { 0 };
+    struct part_record *p = &s->out->p[s->out->n];
     struct str piece;
     int r;
 
+    if (s->out->n == PARTS_MAX)
+        return too_many_parts(e);
+    if (!path->n || !str_copy(str_from(path->text), p->name, sizeof p->name))
+        return 0; /* no manifest could refer to it */
+    s->out->n++;
     p->at = s->reader.at;
     p->size = s->reader.entry.size;
     while ((r = tar_data(&s->reader, &piece, e)) > 0) {
@@ -150,33 +157,6 @@ static int hash_part(struct sifting *s, struct part_record *p, struct err *e)
     return r;
 }
 
-static int too_many_parts(struct err *e)
-{
-    return err_set(e, ERR_TOO_BIG, "the archive holds more than %d files", PARTS_MAX);
-}
-
-static int add_archive_part(struct sifting *s, const struct tree_path *path, struct err *e)
-{
-    struct part_record *p = &s->out->p[s->out->n];
-
-    if (s->out->n == PARTS_MAX)
-        return too_many_parts(e);
-    if (!path->n || !str_copy(str_from(path->text), p->name, sizeof p->name))
-        return 0; /* no manifest could refer to it */
-    s->out->n++;
-    return hash_part(s, p, e);
-}
-
-static void drop_last_component(char *dir)
-{
-    char *slash = strrchr(dir, '/');
-
-    if (slash)
-        *slash = '\0';
-    else
-        memcpy(dir, ".", sizeof ".");
-}
-
 /* Resolves the target of a link by path components only. */
 static bool resolve_link_target(const struct tree_path *link, const char *target,
                                 struct tree_path *ret)
@@ -185,8 +165,10 @@ static bool resolve_link_target(const struct tree_path *link, const char *target
 
     tree_path_parent(link, from);
     while (strncmp(target, "../", 3) == 0 && strcmp(from, ".") != 0) {
+        char *slash = strrchr(from, '/');
+
         target += 3;
-        drop_last_component(from);
+        memcpy(slash ? slash : from, slash ? "" : ".", slash ? 1 : 2);
     }
     snprintf(whole, sizeof whole, "%s/%s", from, target);
     return target[0] != '/' && tree_path(str_from(whole), ret, NULL) >= 0;
@@ -206,25 +188,19 @@ static int add_part_alias(struct sifting *s, const struct tree_path *path, struc
     return 0;
 }
 
-static const struct part_record *find_part(const struct archive_parts *parts, const char *name)
-{
-    for (size_t i = 0; i < parts->n; i++)
-        if (strcmp(parts->p[i].name, name) == 0)
-            return &parts->p[i];
-    return NULL;
-}
-
 static int resolve_aliases(struct sifting *s, struct err *e)
 {
     for (size_t i = 0; i < s->n_aliases; i++) {
-        const struct part_record *p = find_part(s->out, s->aliases[i].target);
-        struct part_record *alias = &s->out->p[s->out->n];
+        struct part_record *parts = s->out->p, *alias = &parts[s->out->n];
+        size_t at = 0;
 
-        if (!p)
+        while (at < s->out->n && strcmp(parts[at].name, s->aliases[i].target) != 0)
+            at++;
+        if (at == s->out->n)
             continue;
         if (s->out->n == PARTS_MAX)
             return too_many_parts(e);
-        *alias = *p;
+        *alias = parts[at];
         memcpy(alias->name, s->aliases[i].name, sizeof alias->name);
         s->out->n++;
     }

@@ -24,13 +24,6 @@ static bool is_same_inode(const struct stat *a, const struct stat *b)
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
-static bool is_host_usr(const struct stat *st)
-{
-    struct stat usr;
-
-    return stat("/usr", &usr) == 0 && is_same_inode(&usr, st);
-}
-
 /* True if the directory is boxes/ID/fs of the storage. */
 static bool is_box_on_disk(int storage, const struct stat *st)
 {
@@ -87,22 +80,20 @@ static bool is_mounted_here(dev_t device)
 }
 
 /* The tmpfs of a sandbox is mounted in that sandbox only. */
-static bool is_box_in_memory(int fd, const struct stat *st)
-{
-    struct statfs fs;
-
-    return fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC && !is_mounted_here(st->st_dev);
-}
-
 static bool may_read(const struct layer_worker *k, int storage, int fd, const struct stat *st)
 {
+    struct statfs fs;
+    struct stat usr;
+
     switch ((enum layers_kind)k->job.kind) {
     case LAYERS_FLATTEN:
-        return is_host_usr(st);
+        return stat("/usr", &usr) == 0 && is_same_inode(&usr, st);
     case LAYERS_CAPTURE:
     case LAYERS_DIFF:
     case LAYERS_COMPARE:
-        return is_box_in_memory(fd, st) || is_box_on_disk(storage, st);
+        return (fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC &&
+                !is_mounted_here(st->st_dev)) ||
+               is_box_on_disk(storage, st);
     default:
         return false;
     }

@@ -58,26 +58,19 @@ void storage_done(struct storage *s)
     s->dir = -1;
 }
 
-/* True if the name still refers to the open entry: it was neither removed nor replaced. */
-static bool is_current_entry(const struct storage *s, const char *entry, int fd)
-{
-    struct stat named, held;
-
-    return fstatat(s->tmp, entry, &named, AT_SYMLINK_NOFOLLOW) == 0 && fstat(fd, &held) == 0 &&
-           held.st_ino == named.st_ino && held.st_dev == named.st_dev;
-}
-
 /* The kernel releases the lock when the process ends. */
 static int lock_tmp_entry(const struct storage *s, const char *entry, int *ret, struct err *e)
 {
     AUTO_CLOSE int fd = at_open(s->tmp, entry, O_RDONLY | O_DIRECTORY, 0);
+    struct stat named, held;
 
     if (fd < 0)
         return errno == ENOENT ? err_set(e, ERR_NOT_FOUND, "tmp/%s does not exist", entry)
                                : err_sys(e, "opening tmp/%s", entry);
     if (flock(fd, LOCK_EX | LOCK_NB) < 0)
         return err_set(e, ERR_BUSY, "tmp/%s is in use by another process", entry);
-    if (!is_current_entry(s, entry, fd))
+    if (fstatat(s->tmp, entry, &named, AT_SYMLINK_NOFOLLOW) < 0 || fstat(fd, &held) < 0 ||
+        held.st_ino != named.st_ino || held.st_dev != named.st_dev)
         return err_set(e, ERR_NOT_FOUND, "tmp/%s was removed", entry);
     *ret = take_fd(&fd);
     return 0;
@@ -96,30 +89,22 @@ static int open_staging_fs(struct staging *g, struct err *e)
     return g->fs < 0 ? err_sys(e, "opening tmp/%s/fs", g->entry) : 0;
 }
 
-/* Creates a new directory, or a snapshot of a box. */
-static int create_tmp_entry(const struct staging *g, int box, struct err *e)
-{
-    const struct storage *s = g->storage;
-
-    if (box >= 0)
-        return subvolume_snapshot(box, s->tmp, g->entry, e);
-    return mkdirat(s->tmp, g->entry, 0700) < 0 ? err_sys(e, "making tmp/%s", g->entry) : 0;
-}
-
-static bool tmp_entry_exists(const struct staging *g)
-{
-    struct stat st;
-
-    return fstatat(g->storage->tmp, g->entry, &st, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
-/* Retries: a sweep may remove the entry before it is locked. */
+/* Makes a new directory, or a snapshot of a box. Retries: a sweep may remove the entry before it is
+ * locked. */
 static int make_entry(struct staging *g, int box, struct err *e)
 {
-    int r = 0;
+    int tmp = g->storage->tmp, r = 0;
+    struct stat st;
 
     for (int i = 0; i < LOCK_TRIES; i++) {
-        if (!tmp_entry_exists(g) && (r = create_tmp_entry(g, box, e)) < 0) {
+        bool there = fstatat(tmp, g->entry, &st, AT_SYMLINK_NOFOLLOW) == 0;
+
+        r = 0;
+        if (!there && box >= 0)
+            r = subvolume_snapshot(box, tmp, g->entry, e);
+        else if (!there && mkdirat(tmp, g->entry, 0700) < 0)
+            r = err_sys(e, "making tmp/%s", g->entry);
+        if (r < 0) {
             g->entry[0] = '\0';
             return r;
         }
@@ -196,20 +181,11 @@ int staging_snapshot(struct staging *g, const struct storage *s, const char *nam
     return r < 0 ? r : open_staging_fs(g, e);
 }
 
-/* In a box at its quota, deleted files count until they are synced. */
-static int make_info(int dir)
-{
-    int fd = at_open(dir, "info", O_WRONLY | O_CREAT | O_TRUNC, 0600);
-
-    if (fd < 0 && errno == EDQUOT && syncfs(dir) == 0)
-        fd = at_open(dir, "info", O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    return fd;
-}
-
-/* Informational: on a full disk the file stays empty, and the snapshot succeeds. */
+/* Informational: on a full disk the file stays empty, and the snapshot succeeds. In a box at its
+ * quota, deleted files count until they are synced. */
 static int write_layer_info(int dir, const struct layer_info *info, struct err *e)
 {
-    AUTO_CLOSE int fd = make_info(dir);
+    AUTO_CLOSE int fd = at_open(dir, "info", O_WRONLY | O_CREAT | O_TRUNC, 0600);
     char text[160];
     int n =
         snprintf(text, sizeof text, "{\"version\":1,\"ids\":%u,\"bytes\":%llu,\"entries\":%llu}\n",
@@ -217,6 +193,8 @@ static int write_layer_info(int dir, const struct layer_info *info, struct err *
 
     int r;
 
+    if (fd < 0 && errno == EDQUOT && syncfs(dir) == 0)
+        fd = at_open(dir, "info", O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (fd < 0)
         return err_sys(e, "making a layer's info");
     r = at_write(fd, text, (size_t)n, e);

@@ -28,26 +28,15 @@ struct layer_stream {
     struct err err; /* why it ended early */
 };
 
-static void stream_done(struct layer_stream *s)
-{
-    crypto_sha256_done(&s->hash);
-}
-
-static ssize_t read_unpacked(struct layer_stream *s, void *p, size_t n)
-{
-    int plain = s->layer_worker->decompress.plain;
-
-    return plain < 0 ? tar_range_read(&s->packed, p, n) : read(plain, p, n);
-}
-
 /* A tar_read_fn. */
 static ssize_t read_layer_stream(void *ctx, void *p, size_t n)
 {
     struct layer_stream *s = ctx;
     const struct layer_worker *k = s->layer_worker;
-    ssize_t got = room_check(k->storage.dir, k->job.free_min, s->bytes, n, &s->err) < 0
-                      ? -1
-                      : read_unpacked(s, p, n);
+    int plain = k->decompress.plain;
+    ssize_t got = room_check(k->storage.dir, k->job.free_min, s->bytes, n, &s->err) < 0 ? -1
+                  : plain < 0 ? tar_range_read(&s->packed, p, n)
+                              : read(plain, p, n);
 
     if (got > 0) {
         s->bytes += (uint64_t)got;
@@ -73,34 +62,30 @@ static void finish_layer_digest(struct crypto_sha256 *h, char name[static LAYER_
     snprintf(name, LAYER_NAME_MAX, "sha256-%s", hex);
 }
 
-/* A worker with a single identity cannot store other owners: that is an error, unless the job asks
- * to squash them. */
-static enum tree_owners owners_for(const struct layer_worker *k)
-{
-    if (k->job.flags & LAYERS_SQUASH)
-        return TREE_OWNERS_SQUASH;
-    return k->one_identity ? TREE_OWNERS_REQUIRE : TREE_OWNERS_KEEP;
-}
-
 static int take_image_budget(void *user, uint64_t bytes, uint64_t entries, struct err *e)
 {
     return budget_take(user, bytes, entries, e);
 }
 
+/* A worker with a single identity cannot store other owners: that is an error, unless the job asks
+ * to squash them. */
 static int unpack_layer_tree(struct layer_worker *k, struct layer_stream *s, struct budget *budget,
                              int fs, struct err *e)
 {
-    const struct tree_unpack_options o = { .devices = TREE_SKIP,
-                                           .fifos = TREE_SKIP,
-                                           .owners = owners_for(k),
-                                           .keep_setid = true,
-                                           .whiteouts = true,
-                                           .attributes = true,
-                                           .ids = IDMAP_IDS,
-                                           .limits = { .bytes = k->job.bytes_max,
-                                                       .entries = k->job.entries_max },
-                                           .take = take_image_budget,
-                                           .user = budget };
+    const struct tree_unpack_options o = {
+        .devices = TREE_SKIP,
+        .fifos = TREE_SKIP,
+        .owners = k->job.flags & LAYERS_SQUASH ? TREE_OWNERS_SQUASH
+                  : k->one_identity            ? TREE_OWNERS_REQUIRE
+                                               : TREE_OWNERS_KEEP,
+        .keep_setid = true,
+        .whiteouts = true,
+        .attributes = true,
+        .ids = IDMAP_IDS,
+        .limits = { .bytes = k->job.bytes_max, .entries = k->job.entries_max },
+        .take = take_image_budget,
+        .user = budget
+    };
     char name[LAYER_NAME_MAX];
     struct tree_report report;
     int r = tree_unpack_from(read_layer_stream, s, fs, &o, &report, e);
@@ -152,7 +137,6 @@ static int check_packed(struct layer_worker *k, struct err *e)
  * precedence. */
 static int unpack_stream(struct layer_worker *k, int fs, struct err *e)
 {
-    AUTO(stream_done)
     struct layer_stream s = {
         .layer_worker = k,
         .packed = packed_range(k),
@@ -160,17 +144,17 @@ static int unpack_stream(struct layer_worker *k, int fs, struct err *e)
     };
     struct budget *budget;
     struct err cause;
-    int damaged, r = budget_open(k->fds[1], &budget, e);
+    int r = budget_open(k->fds[1], &budget, e);
 
     if (r < 0)
         return r;
     if (__builtin_mul_overflow(s.bytes_max, OVERHEAD, &s.bytes_max))
         s.bytes_max = UINT64_MAX;
     r = unpack_layer_tree(k, &s, budget, fs, e);
-    damaged = r >= 0 || r == -(int)ERR_INVALID ? decompress_finish(&k->decompress, &cause) : 0;
-    if (damaged < 0) {
+    crypto_sha256_done(&s.hash);
+    if ((r >= 0 || r == -(int)ERR_INVALID) && decompress_finish(&k->decompress, &cause) < 0) {
         *e = cause;
-        return damaged;
+        r = -(int)cause.code;
     }
     return r;
 }

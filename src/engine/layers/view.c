@@ -56,3 +56,12 @@ enum view view_look_up(int tree, const char *path, struct stat *ret)
     }
     return VIEW_UNMENTIONED;
 }
+
+bool view_shows(const int *trees, size_t n, const char *path, struct stat *ret)
+{
+    enum view v = VIEW_UNMENTIONED;
+
+    for (size_t i = 0; i < n && v == VIEW_UNMENTIONED; i++)
+        v = view_look_up(trees[i], path, ret);
+    return v == VIEW_PRESENT;
+}

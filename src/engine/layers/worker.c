@@ -68,16 +68,11 @@ static void send_job_reply(struct layer_worker *k, struct layers_said *reply, en
         abandon_job(k);
 }
 
-static bool is_cancelled(const struct layer_worker *k)
+void layer_worker_check_cancelled(struct layer_worker *k)
 {
     struct pollfd end = { .fd = k->sock };
 
-    return poll(&end, 1, 0) > 0 && (end.revents & (POLLHUP | POLLERR));
-}
-
-void layer_worker_check_cancelled(struct layer_worker *k)
-{
-    if (is_cancelled(k))
+    if (poll(&end, 1, 0) > 0 && (end.revents & (POLLHUP | POLLERR)))
         abandon_job(k);
 }
 
@@ -116,68 +111,40 @@ void layer_worker_report_taken(struct layer_worker *k)
 
 /* --- confinement --- */
 
-/* Becomes root of a user namespace with the caller's subordinate ids, which own a plain user's
- * layers. */
-static int become_layer_owner(struct layer_worker *k, struct err *e)
-{
-    bool many = true;
-    int r = geteuid() == 0 ? 0 : idmap_become_root(&many, e);
-
-    k->one_identity = !many;
-    return r;
-}
-
-/* The directories among the job's descriptors: they stay readable. */
-static size_t readable_dirs(const struct layer_worker *k, int ret[static LAYERS_FDS_MAX])
-{
-    struct stat st;
-    size_t n = 0;
-
-    for (int i = 0; i < LAYERS_FDS_MAX; i++)
-        if (k->fds[i] >= 0 && fstat(k->fds[i], &st) == 0 && S_ISDIR(st.st_mode))
-            ret[n++] = k->fds[i];
-    return n;
-}
-
-/* The data of a sandbox may have sparse files of any size: data is counted as it is copied. Files
- * from outside may not be longer than the byte limit. */
-static uint64_t longest_file(const struct layers_job *j)
-{
-    if (j->kind == LAYERS_CAPTURE || j->kind == LAYERS_FLATTEN)
-        return UINT64_MAX;
-    return j->bytes_max ? j->bytes_max : TREE_BYTES_DEFAULT;
-}
-
-/* A job that only reads its descriptors gets no privileges at all. */
-static int confine_without_storage(struct err *e)
-{
-    const struct confine c = { .parent = getppid(), .dir = -1, .file_max = WORD_MAX };
-
-    return confine_enter(&c, e);
-}
-
+/* The directories among the job's descriptors stay readable. The data of a sandbox may have sparse
+ * files of any size: data is counted as it is copied. Files from outside may not be longer than the
+ * byte limit. */
 static int confine_to_storage(struct layer_worker *k, struct err *e)
 {
-    int dirs[LAYERS_FDS_MAX];
+    const struct layers_job *j = &k->job;
+    bool sparse = j->kind == LAYERS_CAPTURE || j->kind == LAYERS_FLATTEN;
+    int r, dirs[LAYERS_FDS_MAX];
     struct confine c = { .parent = getppid(),
                          .dir = STORAGE_FD,
                          .caps = kept_caps,
-                         .file_max = longest_file(&k->job),
+                         .file_max = sparse         ? UINT64_MAX
+                                     : j->bytes_max ? j->bytes_max
+                                                    : TREE_BYTES_DEFAULT,
                          .fds_max = OPEN_MAX_HERE,
                          .nodes = true,
                          .readable = dirs };
-    int r;
+    struct stat st;
 
-    c.n_readable = readable_dirs(k, dirs);
+    for (int i = 0; i < LAYERS_FDS_MAX; i++)
+        if (k->fds[i] >= 0 && fstat(k->fds[i], &st) == 0 && S_ISDIR(st.st_mode))
+            dirs[c.n_readable++] = k->fds[i];
     r = confine_enter(&c, e);
     return r < 0 ? r : storage_open(&k->storage, STORAGE_FD, e);
 }
 
+/* A job that only reads its descriptors gets no privileges at all. */
 static int confine_worker(struct layer_worker *k, struct err *e)
 {
+    const struct confine none = { .parent = getppid(), .dir = -1, .file_max = WORD_MAX };
+
     if (unshare(CLONE_NEWNET | CLONE_NEWIPC) < 0)
         return err_sys(e, "unsharing the network namespace");
-    return layers_kind_without_storage(k->job.kind) ? confine_without_storage(e)
+    return layers_kind_without_storage(k->job.kind) ? confine_enter(&none, e)
                                                     : confine_to_storage(k, e);
 }
 
@@ -210,9 +177,9 @@ static int await_go(struct layer_worker *k, struct err *e)
     n = ipc_recv(k->sock, &reply, sizeof reply, NULL, e);
     if (n == 0)
         abandon_job(k);
-    if (n < 0 || layers_said_check(&reply, (size_t)n, e) < 0)
+    if (n < 0 || layers_said_check(&reply, (size_t)n, e) < 0 || reply.word != LAYERS_GO)
         return err_set(e, ERR_INVALID, "sandboxer-layers expected GO");
-    return reply.word == LAYERS_GO ? 0 : err_set(e, ERR_INVALID, "sandboxer-layers expected GO");
+    return 0;
 }
 
 static int run_job(struct layer_worker *k, struct err *e)
@@ -252,6 +219,7 @@ int layer_worker_run(int sock, int storage, bool untrusted)
     static struct layer_worker k;
     struct ipc_fds got = { .n = 0 };
     struct err *e = &k.done.err;
+    bool many = true; /* subordinate ids, which own a plain user's layers */
     ssize_t n;
     int r;
 
@@ -268,8 +236,9 @@ int layer_worker_run(int sock, int storage, bool untrusted)
     r = n < 0 ? (int)n : layers_job_check(&k.job, (size_t)n, got.n, e);
     if (r >= 0 && (k.job.flags & LAYERS_IDLE))
         lower_priority();
-    if (r >= 0)
-        r = become_layer_owner(&k, e);
+    if (r >= 0 && geteuid() != 0)
+        r = idmap_become_root(&many, e);
+    k.one_identity = !many;
     if (r >= 0)
         r = place_job_fds(&k, sock, storage, &got, e);
     if (r >= 0 && untrusted)
