@@ -50,30 +50,18 @@ static int replace_host_file(struct receive *rc, struct item *it, struct err *e)
     return move_into_place(rc, it, c->temp, e);
 }
 
-static int replace_host_link(struct receive *rc, struct item *it, struct err *e)
+/* Makes the link, or an empty directory, under a temporary name. */
+static int replace_by_link_or_dir(struct receive *rc, struct item *it, struct err *e)
 {
+    bool link = it->box.kind == KIND_LINK;
     char temp[HOST_TEMP_MAX];
     int r = host_temp_name(temp, e);
 
     if (r < 0)
         return r;
-    if (symlinkat(it->target, it->host.parent, temp) < 0)
-        return err_sys(e, "creating the link");
-    r = move_into_place(rc, it, temp, e);
-    if (temp[0])
-        (void)at_clear(it->host.parent, temp);
-    return r;
-}
-
-static int replace_entry_by_dir(struct receive *rc, struct item *it, struct err *e)
-{
-    char temp[HOST_TEMP_MAX];
-    int r = host_temp_name(temp, e);
-
-    if (r < 0)
-        return r;
-    if (mkdirat(it->host.parent, temp, 0700) < 0)
-        return err_sys(e, "creating the directory");
+    if ((link ? symlinkat(it->target, it->host.parent, temp)
+              : mkdirat(it->host.parent, temp, 0700)) < 0)
+        return err_sys(e, link ? "creating the link" : "creating the directory");
     r = move_into_place(rc, it, temp, e);
     if (temp[0])
         (void)at_clear(it->host.parent, temp);
@@ -88,7 +76,7 @@ static int replace_host_dir(struct receive *rc, struct item *it, struct err *e)
     if (!it->host.there && mkdirat(it->host.parent, it->host.name, 0700) < 0)
         return errno == EEXIST ? HOST_RACED : err_sys(e, "creating the directory");
     if (it->host.there && it->host.kind != KIND_DIR)
-        r = replace_entry_by_dir(rc, it, e);
+        r = replace_by_link_or_dir(rc, it, e);
     if (r == HOST_DONE) {
         it->entry->mode_due = true;
         it->entry->due = it->box;
@@ -102,7 +90,7 @@ static int apply_item(struct receive *rc, struct item *it, struct err *e)
     case KIND_FILE:
         return replace_host_file(rc, it, e);
     case KIND_LINK:
-        return replace_host_link(rc, it, e);
+        return replace_by_link_or_dir(rc, it, e);
     case KIND_DIR:
         return replace_host_dir(rc, it, e);
     default:

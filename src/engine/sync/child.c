@@ -62,21 +62,6 @@ static uint64_t sync_file_max(const struct sync_job *job)
     return !job->receive || bytes > UINT64_MAX - manifest ? UINT64_MAX : bytes + manifest;
 }
 
-static int confine_sync_child(const struct sync_job *job, pid_t parent, struct err *e)
-{
-    const struct confine c = { .parent = parent,
-                               .dir = DIR_FD,
-                               .file_max = sync_file_max(job),
-                               .fds_max = OPEN_MAX_HERE,
-                               .become = true,
-                               .uid = job->uid,
-                               .gid = job->gid,
-                               .groups = job->groups,
-                               .n_groups = job->n_groups };
-
-    return confine_enter(&c, e);
-}
-
 static void __attribute__((noreturn)) exit_sync_child(int report, const struct sync_report_end *end)
 {
     _exit(sync_report_end(report, end, NULL) < 0 ? 1 : 0);
@@ -104,7 +89,16 @@ static void __attribute__((noreturn)) run_sync_child(struct sync_job job, int re
     job.tar = TAR_FD;
     job.manifest_in = job.manifest_in < 0 ? -1 : MANIFEST_IN_FD;
     job.manifest_out = job.manifest_out < 0 ? -1 : MANIFEST_OUT_FD;
-    end.r = confine_sync_child(&job, parent, &end.e);
+    end.r = confine_enter(&(struct confine){ .parent = parent,
+                                             .dir = DIR_FD,
+                                             .file_max = sync_file_max(&job),
+                                             .fds_max = OPEN_MAX_HERE,
+                                             .become = true,
+                                             .uid = job.uid,
+                                             .gid = job.gid,
+                                             .groups = job.groups,
+                                             .n_groups = job.n_groups },
+                          &end.e);
     if (end.r >= 0)
         end.r = run_sync_job(&job, &end.report, &end.e);
     exit_sync_child(REPORT_FD, &end);

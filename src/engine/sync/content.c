@@ -18,31 +18,11 @@ struct content_reader {
     struct sip_key key;
 };
 
-static void content_reader_done(struct content_reader *rd)
-{
-    drop_fd(&rd->host);
-}
-
 static void stop_writing(struct sync_content *c, int r)
 {
     if (c->trouble == 0)
         c->trouble = r;
     drop_fd(&c->fd);
-}
-
-static int open_temp(struct content_reader *rd, struct err *e)
-{
-    struct sync_content *c = rd->c;
-    int r = host_temp_name(c->temp, e);
-
-    if (r < 0)
-        return r;
-    c->fd = host_open(rd->f->parent, c->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
-    if (c->fd < 0) {
-        c->temp[0] = '\0';
-        return err_sys(e, "creating a temporary file beside it");
-    }
-    return 0;
 }
 
 /* Copies the equal beginning from the host's file; the hash detects changes since the
@@ -74,30 +54,32 @@ static int copy_start(struct content_reader *rd, struct err *e)
 
 static void start_writing(struct content_reader *rd)
 {
+    struct sync_content *c = rd->c;
     int r;
 
     if (rd->store == CONTENT_HASH)
         return;
-    r = open_temp(rd, &rd->c->why);
+    r = host_temp_name(c->temp, &c->why);
+    if (r >= 0) {
+        c->fd = host_open(rd->f->parent, c->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+        r = c->fd < 0 ? err_sys(&c->why, "creating a temporary file beside it") : 0;
+    }
+    if (c->fd < 0)
+        c->temp[0] = '\0';
     if (r >= 0 && rd->host >= 0)
-        r = copy_start(rd, &rd->c->why);
+        r = copy_start(rd, &c->why);
     if (r < 0)
-        stop_writing(rd->c, r);
-}
-
-static bool host_has_piece(const struct content_reader *rd, struct str piece)
-{
-    char chunk[TREE_CHUNK];
-
-    return pread_full(rd->host, chunk, piece.n, (off_t)rd->hash.n_) == (ssize_t)piece.n &&
-           memcmp(chunk, piece.p, piece.n) == 0;
+        stop_writing(c, r);
 }
 
 static void add_content_piece(struct content_reader *rd, struct str piece)
 {
+    char chunk[TREE_CHUNK];
     int r = 0;
 
-    if (rd->host >= 0 && !host_has_piece(rd, piece)) {
+    if (rd->host >= 0 &&
+        (pread_full(rd->host, chunk, piece.n, (off_t)rd->hash.n_) != (ssize_t)piece.n ||
+         memcmp(chunk, piece.p, piece.n) != 0)) {
         start_writing(rd);
         drop_fd(&rd->host);
     }
@@ -111,7 +93,6 @@ static void add_content_piece(struct content_reader *rd, struct str piece)
 int content_read(struct sync_content *c, struct tar_reader *t, const struct sip_key *key,
                  const struct host_file *f, enum content_store store, struct err *e)
 {
-    AUTO(content_reader_done)
     struct content_reader rd = { .c = c, .f = f, .store = store, .host = -1, .key = *key };
     struct str piece;
     int r;
@@ -127,6 +108,7 @@ int content_read(struct sync_content *c, struct tar_reader *t, const struct sip_
     c->same = r == 0 && rd.host >= 0;
     if (c->same && store == CONTENT_ALWAYS)
         start_writing(&rd);
+    drop_fd(&rd.host);
     return r;
 }
 

@@ -145,16 +145,17 @@ static void settle_mode(struct receive *rc, struct item *it)
         receive_note(rc, SYNC_FAILED, it->entry->path, "the directory's mode could not be set");
 }
 
-static int settle_entry(struct receive *rc, const struct tree_path *path, bool complete,
+static int settle_entry(struct receive *rc, const struct sync_entry *x, bool complete,
                         struct err *e)
 {
-    AUTO(item_done) struct item it;
-    const struct sync_entry *x;
-    int r = item_init(&it, rc, path, e);
+    AUTO(item_done) struct item it = { .content = { .fd = -1 }, .host = { .parent = -1 } };
+    struct tree_path path;
+    int r = tree_path(x->path, &path, e);
 
+    if (r >= 0)
+        r = item_init(&it, rc, &path, e);
     if (r < 0)
         return r;
-    x = it.entry;
     if (it.veto_reason) /* the host file could not be read */
         receive_note(rc, it.veto, x->path, it.veto_reason);
     else if (!x->seen)
@@ -164,19 +165,6 @@ static int settle_entry(struct receive *rc, const struct tree_path *path, bool c
     else
         settle_mode(rc, &it);
     return 0;
-}
-
-static int finish_entry(struct receive *rc, const struct sync_entry *x, bool complete,
-                        struct err *e)
-{
-    bool gone = complete && x->recorded && !x->seen;
-    struct tree_path path;
-    int r;
-
-    if (!gone && !x->temp && !x->mode_due)
-        return 0;
-    r = tree_path(x->path, &path, e);
-    return r < 0 ? r : settle_entry(rc, &path, complete, e);
 }
 
 static int collect_landed(struct receive *rc, struct sync_entry *const *list, struct err *e)
@@ -203,7 +191,11 @@ int receive_finish(struct receive *rc, bool complete, struct err *e)
 
     if (r >= 0)
         r = collect_landed(rc, list, e);
-    for (uint64_t i = rc->manifest.count; r >= 0 && i-- > 0;)
-        r = finish_entry(rc, list[i], complete, e);
+    for (uint64_t i = rc->manifest.count; r >= 0 && i-- > 0;) {
+        bool gone = complete && list[i]->recorded && !list[i]->seen;
+
+        if (gone || list[i]->temp || list[i]->mode_due)
+            r = settle_entry(rc, list[i], complete, e);
+    }
     return r;
 }

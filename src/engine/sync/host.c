@@ -100,37 +100,27 @@ ssize_t host_target(int dir, const char *name, char out[static TREE_PATH_MAX])
     return n;
 }
 
-static bool same_content_hash(const struct host_file *f, const struct sync_value *was,
-                              const struct sip_key *key)
-{
-    AUTO_CLOSE int fd = host_open(f->parent, f->name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0);
-    uint64_t hash;
-
-    return fd >= 0 && sip_fd(key, fd, &hash, NULL) >= 0 && hash == was->hash;
-}
-
-static bool same_target_hash(const struct host_file *f, const struct sync_value *was,
-                             const struct sip_key *key)
-{
-    char target[TREE_PATH_MAX];
-    ssize_t n = host_target(f->parent, f->name, target);
-
-    return n >= 0 && sip_str(key, (struct str){ target, (size_t)n }) == was->hash;
-}
-
 bool host_unchanged(const struct host_file *f, const struct sync_entry *was,
                     const struct sip_key *key)
 {
     struct sync_identity now = sync_identity_of(&f->st, INT64_MAX);
+    char target[TREE_PATH_MAX];
+    AUTO_CLOSE int fd = -1;
+    uint64_t hash;
 
     if (f->kind != was->value.kind)
         return false;
-    if (f->kind == KIND_LINK)
-        return same_target_hash(f, &was->value, key);
+    if (f->kind == KIND_LINK) {
+        ssize_t n = host_target(f->parent, f->name, target);
+
+        return n >= 0 && sip_str(key, (struct str){ target, (size_t)n }) == was->value.hash;
+    }
     if ((f->st.st_mode & 0777) != was->value.mode)
         return false;
-    return f->kind == KIND_DIR || sync_identity_eq(&was->identity, &now) ||
-           same_content_hash(f, &was->value, key);
+    if (f->kind == KIND_DIR || sync_identity_eq(&was->identity, &now))
+        return true;
+    fd = host_open(f->parent, f->name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW, 0);
+    return fd >= 0 && sip_fd(key, fd, &hash, NULL) >= 0 && hash == was->value.hash;
 }
 
 int host_temp_name(char out[static HOST_TEMP_MAX], struct err *e)
@@ -189,57 +179,39 @@ static int put_without_exchange(const struct host_file *f, const char *temp, str
     return HOST_DONE;
 }
 
-static int put_new_name(const struct host_file *f, const char *temp, struct err *e)
-{
-    if (rename_with_flags(f->parent, temp, f->name, RENAME_NOREPLACE) == 0)
-        return HOST_DONE;
-    if (errno == EEXIST)
-        return HOST_RACED;
-    return is_rename_unsupported() ? put_without_exchange(f, temp, e)
-                                   : err_sys(e, "renaming it into place");
-}
-
-/* Renames a host file that could not be restored, so that no later run treats it as a leftover. */
-static int rename_saved(const struct host_file *f, const char *temp, struct err *e)
+/* Renames the host's file back, unless the name was taken meanwhile. A file that cannot be restored
+ * gets another name, so that no later run treats it as a leftover. */
+static int restore_host_name(const struct host_file *f, const char *temp, struct err *e)
 {
     char saved[HOST_TEMP_MAX];
 
+    if (rename_with_flags(f->parent, temp, f->name, RENAME_NOREPLACE) == 0)
+        return HOST_RACED;
+    if (is_rename_unsupported() && linkat(f->parent, temp, f->parent, f->name, 0) == 0 &&
+        unlinkat(f->parent, temp, 0) == 0)
+        return HOST_RACED;
     snprintf(saved, sizeof saved, SAVED_PREFIX "%s", temp + sizeof TEMP_PREFIX - 1);
     (void)err_set(e, ERR_CONFLICT, "the host's version could not be restored; it is saved as '%s'",
                   renameat(f->parent, temp, f->parent, saved) < 0 ? temp : saved);
     return HOST_LOST;
 }
 
-/* Renames the host's file back, unless the name was taken meanwhile. */
-static int restore_host_name(const struct host_file *f, const char *temp, struct err *e)
-{
-    if (rename_with_flags(f->parent, temp, f->name, RENAME_NOREPLACE) == 0)
-        return HOST_RACED;
-    if (is_rename_unsupported() && linkat(f->parent, temp, f->parent, f->name, 0) == 0 &&
-        unlinkat(f->parent, temp, 0) == 0)
-        return HOST_RACED;
-    return rename_saved(f, temp, e);
-}
-
-static int exchange_back(const struct host_file *f, const char *temp, struct err *e)
-{
-    if (rename_with_flags(f->parent, temp, f->name, RENAME_EXCHANGE) == 0)
-        return HOST_RACED;
-    return restore_host_name(f, temp, e);
-}
-
 int host_put(const struct host_file *f, const char *temp, struct err *e)
 {
-    if (!f->there)
-        return put_new_name(f, temp, e);
-    if (rename_with_flags(f->parent, temp, f->name, RENAME_EXCHANGE) < 0) {
-        if (errno == ENOENT)
+    unsigned flags = f->there ? RENAME_EXCHANGE : RENAME_NOREPLACE;
+
+    if (rename_with_flags(f->parent, temp, f->name, flags) < 0) {
+        if (errno == (f->there ? ENOENT : EEXIST))
             return HOST_RACED;
         return is_rename_unsupported() ? put_without_exchange(f, temp, e)
                                        : err_sys(e, "renaming it into place");
     }
+    if (!f->there)
+        return HOST_DONE;
     if (!is_still_found(f, temp))
-        return exchange_back(f, temp, e);
+        return rename_with_flags(f->parent, temp, f->name, RENAME_EXCHANGE) == 0
+                   ? HOST_RACED
+                   : restore_host_name(f, temp, e);
     (void)at_clear(f->parent, temp); /* on failure, the next run removes it */
     return HOST_DONE;
 }
@@ -260,16 +232,7 @@ int host_remove(const struct host_file *f, struct err *e)
     return HOST_DONE;
 }
 
-/* Enters a subdirectory; directories that are too deep or not readable contain no temporary
- * files. */
-static void sweep_into(struct walk *w, const char *name)
-{
-    int fd = host_open(walk_top(w)->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
-
-    if (fd >= 0)
-        (void)walk_enter(w, fd, "", NULL);
-}
-
+/* Directories that are too deep or not readable contain no temporary files. */
 int host_sweep(int dir, struct err *e)
 {
     AUTO(walk_done) struct walk w;
@@ -279,10 +242,13 @@ int host_sweep(int dir, struct err *e)
     if (fd < 0)
         return err_sys(e, "opening the directory");
     r = walk_enter(&w, fd, "", e);
-    for (const char *name; r >= 0 && (r = walk_next_any(&w, &name, e)) > 0;)
+    for (const char *name; r >= 0 && (r = walk_next_any(&w, &name, e)) > 0;) {
+        int top = walk_top(&w)->fd;
+
         if (host_is_temp(name))
-            (void)at_clear(walk_top(&w)->fd, name);
-        else
-            sweep_into(&w, name);
+            (void)at_clear(top, name);
+        else if ((fd = host_open(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0)) >= 0)
+            (void)walk_enter(&w, fd, "", NULL);
+    }
     return err_wrap(e, r, "removing temporary files of an earlier run");
 }

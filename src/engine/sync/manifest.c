@@ -71,26 +71,21 @@ struct sync_identity sync_identity_of(const struct stat *st, int64_t now_ns)
                                    .ctime_ns = ctime_ns };
 }
 
-static struct sync_limits settle_limits(const struct sync_limits *l)
-{
-    struct sync_limits s = *l;
-
-    if (s.entries == 0)
-        s.entries = SYNC_ENTRIES_DEFAULT;
-    if (s.entries > SYNC_ENTRIES_MAX)
-        s.entries = SYNC_ENTRIES_MAX;
-    if (s.bytes == 0)
-        s.bytes = SYNC_BYTES_DEFAULT;
-    if (s.depth == 0 || s.depth > TREE_DEPTH_MAX)
-        s.depth = TREE_DEPTH_MAX;
-    if (s.path == 0 || s.path > TREE_PATH_MAX - 1)
-        s.path = TREE_PATH_MAX - 1;
-    return s;
-}
-
 int sync_manifest_init(struct sync_manifest *m, const struct sync_limits *limits, struct err *e)
 {
-    *m = (struct sync_manifest){ .limits = settle_limits(limits), .slot_count_ = SLOTS_FIRST };
+    struct sync_limits *l = &m->limits;
+
+    *m = (struct sync_manifest){ .limits = *limits, .slot_count_ = SLOTS_FIRST };
+    if (l->entries == 0)
+        l->entries = SYNC_ENTRIES_DEFAULT;
+    if (l->entries > SYNC_ENTRIES_MAX)
+        l->entries = SYNC_ENTRIES_MAX;
+    if (l->bytes == 0)
+        l->bytes = SYNC_BYTES_DEFAULT;
+    if (l->depth == 0 || l->depth > TREE_DEPTH_MAX)
+        l->depth = TREE_DEPTH_MAX;
+    if (l->path == 0 || l->path > TREE_PATH_MAX - 1)
+        l->path = TREE_PATH_MAX - 1;
     arena_init(&m->memory_, SYNC_NAMES_MAX + m->limits.entries * sizeof(struct sync_entry));
     m->slots_ = calloc(m->slot_count_, sizeof *m->slots_);
     if (!m->slots_)
@@ -155,11 +150,15 @@ const char *sync_manifest_keep(struct sync_manifest *m, struct str s, struct err
     return kept;
 }
 
-static int add_new(struct sync_manifest *m, struct str path, struct sync_entry **ret, struct err *e)
+int sync_manifest_add(struct sync_manifest *m, struct str path, struct sync_entry **ret,
+                      struct err *e)
 {
     struct sync_entry **slot, *x;
     int r = 0;
 
+    *ret = sync_manifest_find(m, path);
+    if (*ret)
+        return 0;
     if (m->count == m->limits.entries)
         return err_set(e, ERR_TOO_BIG, "there are more than %llu files and directories",
                        (unsigned long long)m->limits.entries);
@@ -168,8 +167,8 @@ static int add_new(struct sync_manifest *m, struct str path, struct sync_entry *
     if (r < 0)
         return r;
     x = arena_alloc(&m->memory_, sizeof *x);
-    path.p = sync_manifest_keep(m, path, e);
-    if (!x || !path.p)
+    path.p = x ? sync_manifest_keep(m, path, e) : NULL;
+    if (!path.p)
         return err_set(e, ERR_TOO_BIG, "all paths together have more than %llu bytes",
                        (unsigned long long)SYNC_NAMES_MAX);
     slot = manifest_slot(m, path);
@@ -178,13 +177,6 @@ static int add_new(struct sync_manifest *m, struct str path, struct sync_entry *
     m->count++;
     *ret = x;
     return 0;
-}
-
-int sync_manifest_add(struct sync_manifest *m, struct str path, struct sync_entry **ret,
-                      struct err *e)
-{
-    *ret = sync_manifest_find(m, path);
-    return *ret ? 0 : add_new(m, path, ret, e);
 }
 
 static int compare_paths(struct str a, struct str b)
@@ -350,18 +342,6 @@ int sync_manifest_load(struct sync_manifest *m, int fd, struct err *e)
     return err_wrap(e, r, "reading the manifest");
 }
 
-static int save_entry(struct tar_sink *out, const struct sync_entry *x, struct err *e)
-{
-    struct manifest_record f = { .kind = (uint8_t)x->value.kind,
-                                 .mode = (uint16_t)x->value.mode,
-                                 .path_n = (uint16_t)x->path.n,
-                                 .hash = x->value.hash,
-                                 .identity = x->identity };
-    int r = tar_sink_write(out, (struct str){ (const char *)&f, sizeof f }, e);
-
-    return r < 0 ? r : tar_sink_write(out, x->path, e);
-}
-
 static int save_all(struct sync_manifest *m, struct tar_sink *out, struct sync_entry **list,
                     struct err *e)
 {
@@ -371,11 +351,21 @@ static int save_all(struct sync_manifest *m, struct tar_sink *out, struct sync_e
 
     memcpy(head.magic, MAGIC, sizeof head.magic);
     r = tar_sink_write(out, (struct str){ (const char *)&head, sizeof head }, e);
-    for (; r >= 0 && *list; list++)
-        if ((*list)->recorded) {
-            r = save_entry(out, *list, e);
-            end.hash++;
-        }
+    for (; r >= 0 && *list; list++) {
+        const struct sync_entry *x = *list;
+        struct manifest_record f = { .kind = (uint8_t)x->value.kind,
+                                     .mode = (uint16_t)x->value.mode,
+                                     .path_n = (uint16_t)x->path.n,
+                                     .hash = x->value.hash,
+                                     .identity = x->identity };
+
+        if (!x->recorded)
+            continue;
+        r = tar_sink_write(out, (struct str){ (const char *)&f, sizeof f }, e);
+        if (r >= 0)
+            r = tar_sink_write(out, x->path, e);
+        end.hash++;
+    }
     if (r >= 0)
         r = tar_sink_write(out, (struct str){ (const char *)&end, sizeof end }, e);
     return r < 0 ? r : tar_sink_flush(out, e);

@@ -47,19 +47,9 @@ static unsigned char mark_directory(int dir, const char *path)
 }
 
 /* A directory that cannot be opened has the marks of its path alone. */
-static void mark_above(struct sync_place *p, size_t n)
-{
-    AUTO_CLOSE int dir = -1;
-    char path[PATH_MAX] = "";
-
-    memcpy(path, p->path, n);
-    dir = open(n ? path : "/", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    p->marks[n] = mark_directory(dir, path);
-}
-
 void sync_place_find(int dir, struct sync_place *ret)
 {
-    char link[64];
+    char link[64], path[PATH_MAX] = "";
     ssize_t n;
 
     memset(ret, 0, sizeof *ret);
@@ -68,8 +58,14 @@ void sync_place_find(int dir, struct sync_place *ret)
     ret->known = n > 0 && (size_t)n < sizeof ret->path - 1 && ret->path[0] == '/';
     ret->n = ret->known && n > 1 ? (size_t)n : 0;
     ret->path[ret->n] = '\0';
-    for (size_t i = 0; i < ret->n; i++)
-        if (ret->path[i] == '/')
-            mark_above(ret, i);
+    for (size_t i = 0; i < ret->n; i++) {
+        if (ret->path[i] == '/') {
+            AUTO_CLOSE int above =
+                open(i ? path : "/", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+            ret->marks[i] = mark_directory(above, path);
+        }
+        path[i] = ret->path[i];
+    }
     ret->marks[ret->n] = mark_directory(dir, ret->path);
 }

@@ -132,10 +132,8 @@ static bool has_new_top(const struct receive *rc, const struct tree_path *path)
     struct str top;
 
     (void)str_cut((struct str){ path->text, path->n }, '/', &top);
-    if (top.n > NAME_MAX)
+    if (!str_copy(top, name, sizeof name))
         return true;
-    memcpy(name, top.p, top.n);
-    name[top.n] = '\0';
     x = sync_manifest_find(&rc->manifest, top);
     return !(x && x->recorded) && fstatat(rc->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0;
 }
@@ -162,14 +160,6 @@ static bool has_same_mode(const struct item *it)
     return it->host.kind == it->box.kind && (it->host.st.st_mode & PERMISSIONS) == it->box.mode;
 }
 
-static bool has_same_target(const struct item *it)
-{
-    char target[TREE_PATH_MAX];
-
-    return it->host.kind == KIND_LINK && host_target(it->host.parent, it->host.name, target) >= 0 &&
-           strcmp(target, it->target) == 0;
-}
-
 /* Whether its directory exists, or would in a real run. */
 static bool has_parent(const struct receive *rc, const struct item *it)
 {
@@ -181,41 +171,30 @@ static bool has_parent(const struct receive *rc, const struct item *it)
     return has_flag(rc, SYNC_DRY_RUN) && parent && parent->made;
 }
 
-/* Files are replaced as a whole, so a new mode needs the content, too. */
-static enum content_store content_to_store(const struct receive *rc, const struct item *it)
-{
-    if (has_flag(rc, SYNC_DRY_RUN) || it->veto_reason || it->host.parent < 0)
-        return CONTENT_HASH;
-    return has_same_mode(it) ? CONTENT_IF_DIFFERENT : CONTENT_ALWAYS;
-}
-
-/* Reads the sandbox's side and compares it with the host's. */
+/* Reads the sandbox's side and compares it with the host's. Files are replaced as a whole, so a new
+ * mode needs the content, too. */
 static int take_value(struct receive *rc, struct item *it, struct err *e)
 {
-    int r;
+    bool hashes = has_flag(rc, SYNC_DRY_RUN) || it->veto_reason || it->host.parent < 0;
+    char target[TREE_PATH_MAX];
+    int r = 0;
 
-    switch (it->box.kind) {
-    case KIND_FILE:
+    it->same = has_same_mode(it);
+    if (it->box.kind == KIND_FILE) {
         r = content_read(&it->content, &rc->in, &rc->manifest.key, &it->host,
-                         content_to_store(rc, it), e);
-        if (r < 0)
-            return r;
+                         hashes     ? CONTENT_HASH
+                         : it->same ? CONTENT_IF_DIFFERENT
+                                    : CONTENT_ALWAYS,
+                         e);
         it->box.hash = it->content.hash;
-        it->same = it->content.same && has_same_mode(it);
-        return 0;
-    case KIND_LINK:
+        it->same = it->same && it->content.same;
+    } else if (it->box.kind == KIND_LINK) {
         it->box.hash = sip_str(&rc->manifest.key, str_from(it->target));
-        it->same = has_same_target(it);
-        return 0;
-    default:
-        it->same = has_same_mode(it);
-        return 0;
+        it->same = it->host.kind == KIND_LINK &&
+                   host_target(it->host.parent, it->host.name, target) >= 0 &&
+                   strcmp(target, it->target) == 0;
     }
-}
-
-static enum sync_action action_of(enum step step)
-{
-    return step == STEP_CREATE ? SYNC_CREATED : SYNC_REPLACED;
+    return r;
 }
 
 /* Notes that content is not applied: a file that was deleted inside may have been moved there. */
@@ -234,7 +213,9 @@ static void act_on_item(struct receive *rc, struct item *it)
 
     if (step == STEP_CONFLICT && has_flag(rc, SYNC_FORCE))
         step = d->forced;
-    action = d->step == STEP_CONFLICT ? SYNC_OVERWRITTEN : action_of(step);
+    action = d->step == STEP_CONFLICT ? SYNC_OVERWRITTEN
+             : step == STEP_CREATE    ? SYNC_CREATED
+                                      : SYNC_REPLACED;
     if (step == STEP_NOTHING)
         return;
     if (step == STEP_CONFLICT)
@@ -272,11 +253,14 @@ static int receive_item(struct receive *rc, struct item *it, struct err *e)
 }
 
 /* Adds a directory that the stream does not mention. */
-static int imply_dir(struct receive *rc, const struct tree_path *path, struct err *e)
+static int imply_dir(struct receive *rc, struct str path, struct err *e)
 {
-    AUTO(item_done) struct item it;
-    int r = item_init(&it, rc, path, e);
+    AUTO(item_done) struct item it = { .content = { .fd = -1 }, .host = { .parent = -1 } };
+    struct tree_path parent;
+    int r = tree_path(path, &parent, e);
 
+    if (r >= 0)
+        r = item_init(&it, rc, &parent, e);
     if (r < 0)
         return r;
     it.box.kind = KIND_DIR;
@@ -291,40 +275,25 @@ static int receive_parents(struct receive *rc, const struct tree_path *path, str
     for (size_t n = 0; n < path->name; n++) {
         struct str above = { path->text, n };
         const struct sync_entry *x;
-        struct tree_path parent;
-        int r = 0;
+        int r;
 
         if (path->text[n] != '/')
             continue;
         x = sync_manifest_find(&rc->manifest, above);
-        if (!x || !x->seen)
-            r = tree_path(above, &parent, e);
-        if (r >= 0 && (!x || !x->seen))
-            r = imply_dir(rc, &parent, e);
-        if (r < 0)
-            return r;
         if (x && x->seen && x->box_kind != KIND_DIR)
             return 0;
+        r = x && x->seen ? 0 : imply_dir(rc, above, e);
+        if (r < 0)
+            return r;
     }
     return 1;
 }
 
-static enum sync_kind sync_kind_of_tar(enum tar_type type)
-{
-    switch (type) {
-    case TAR_FILE:
-        return KIND_FILE;
-    case TAR_DIR:
-        return KIND_DIR;
-    case TAR_SYMLINK:
-        return KIND_LINK;
-    default:
-        return KIND_NONE;
-    }
-}
-
 static int receive_entry(struct receive *rc, const struct tree_path *path, struct err *e)
 {
+    static const enum sync_kind kinds[TAR_TYPE_COUNT_] = {
+        [TAR_FILE] = KIND_FILE, [TAR_DIR] = KIND_DIR, [TAR_SYMLINK] = KIND_LINK
+    };
     const struct tar_entry *t = &rc->in.entry;
     AUTO(item_done) struct item it = { .content = { .fd = -1 }, .host = { .parent = -1 } };
     int placed = receive_parents(rc, path, e), r;
@@ -334,7 +303,7 @@ static int receive_entry(struct receive *rc, const struct tree_path *path, struc
     r = item_init(&it, rc, path, e);
     if (r < 0)
         return r;
-    it.box.kind = sync_kind_of_tar(t->type);
+    it.box.kind = kinds[t->type];
     it.box.mode = it.box.kind == KIND_LINK ? 0 : t->mode & PERMISSIONS;
     it.target = t->link;
     it.mtime = t->mtime;
@@ -388,31 +357,6 @@ static int receive_next(struct receive *rc, struct err *e)
     return receive_entry(rc, &path, e);
 }
 
-static int receive_stream(struct receive *rc, struct err *e)
-{
-    int r;
-
-    while ((r = tar_next(&rc->in, e)) > 0) {
-        r = tar_wrap(&rc->in, receive_next(rc, e), e);
-        if (r < 0)
-            return r;
-        if (rc->o->moved)
-            rc->o->moved(rc->o->ctx, rc->bytes);
-    }
-    return r;
-}
-
-static int save_received_manifest(struct receive *rc, int manifest_out, struct err *e)
-{
-    int r;
-
-    if (manifest_out < 0 || has_flag(rc, SYNC_DRY_RUN))
-        return 0;
-    r = sync_manifest_save(&rc->manifest, manifest_out, e);
-    rc->report->manifest = r >= 0;
-    return r;
-}
-
 static int receive_all(struct receive *rc, int manifest_in, int manifest_out, struct err *e)
 {
     struct err later = { 0 };
@@ -422,10 +366,16 @@ static int receive_all(struct receive *rc, int manifest_in, int manifest_out, st
         r = host_sweep(rc->dir, e);
     if (r < 0)
         return r;
-    r = receive_stream(rc, e);
+    while (r >= 0 && (r = tar_next(&rc->in, e)) > 0) {
+        r = tar_wrap(&rc->in, receive_next(rc, e), e);
+        if (r >= 0 && rc->o->moved)
+            rc->o->moved(rc->o->ctx, rc->bytes);
+    }
     end = receive_finish(rc, r >= 0, &later);
-    if (end >= 0)
-        end = save_received_manifest(rc, manifest_out, &later);
+    if (end >= 0 && manifest_out >= 0 && !has_flag(rc, SYNC_DRY_RUN)) {
+        end = sync_manifest_save(&rc->manifest, manifest_out, &later);
+        rc->report->manifest = end >= 0;
+    }
     if (r >= 0 && end < 0 && e)
         *e = later;
     return r < 0 ? r : end;

@@ -113,27 +113,13 @@ static int read_line_frame(struct sync_report_reader *r, const struct report_hea
     return 0;
 }
 
-static int read_moved_frame(struct sync_report_reader *r)
-{
-    uint64_t bytes;
-
-    memcpy(&bytes, r->frame_ + REPORT_HEAD, sizeof bytes);
-    if (r->moved)
-        r->moved(r->ctx, bytes);
-    return 0;
-}
-
 static int read_end_frame(struct sync_report_reader *r, struct err *e)
 {
     struct sync_report_end *end = &r->end;
-    bool manifest;
-    unsigned char raw;
+    char *manifest = r->frame_ + REPORT_HEAD + offsetof(struct sync_report_end, report.manifest);
+    unsigned char raw = (unsigned char)*manifest;
 
-    /* A bool that is neither 0 nor 1 must not be read as one. */
-    memcpy(&raw, r->frame_ + REPORT_HEAD + offsetof(struct sync_report_end, report.manifest), 1);
-    manifest = raw == 1;
-    memcpy(r->frame_ + REPORT_HEAD + offsetof(struct sync_report_end, report.manifest), &manifest,
-           1);
+    *manifest = raw == 1; /* a bool that is neither 0 nor 1 must not be read as one */
     memcpy(end, r->frame_ + REPORT_HEAD, sizeof *end);
     if (raw > 1 || end->r > 0 || end->r <= -(int)ERR_CODE_COUNT_)
         return invalid_report(e);
@@ -158,6 +144,7 @@ int sync_report_feed(struct sync_report_reader *r, struct str bytes, struct err 
     while (bytes.n > 0) {
         struct report_head h = { 0 };
         size_t step = frame_bytes_wanted(r, &h) - r->n_;
+        uint64_t moved;
         int done = 0;
 
         if (r->ended)
@@ -174,9 +161,12 @@ int sync_report_feed(struct sync_report_reader *r, struct str bytes, struct err 
             return invalid_report(e);
         if (r->n_ < frame_bytes_wanted(r, &h))
             continue;
-        done = h.kind == FRAME_END     ? read_end_frame(r, e)
-               : h.kind == FRAME_MOVED ? read_moved_frame(r)
-                                       : read_line_frame(r, &h, e);
+        if (h.kind != FRAME_MOVED) {
+            done = h.kind == FRAME_END ? read_end_frame(r, e) : read_line_frame(r, &h, e);
+        } else if (r->moved) {
+            memcpy(&moved, r->frame_ + REPORT_HEAD, sizeof moved);
+            r->moved(r->ctx, moved);
+        }
         if (done < 0)
             return done;
         r->n_ = 0;

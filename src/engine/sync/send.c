@@ -65,14 +65,6 @@ static void cut_path(struct sync_sender *s, size_t path_n)
     s->entry.path[path_n] = '\0';
 }
 
-static void leave_sent_dir(struct sync_sender *s)
-{
-    const char *slash = strrchr(s->entry.path, '/');
-
-    walk_leave(&s->walk);
-    cut_path(s, slash ? (size_t)(slash - s->entry.path) : 0);
-}
-
 /* Writes the header of the current entry, whose path and link are set. */
 static int write_sync_header(struct sync_sender *s, enum tar_type type, const struct stat *st,
                              struct err *e)
@@ -135,34 +127,20 @@ static int write_sync_content(struct sync_sender *s, int fd, uint64_t size, stru
     return tar_sink_zeros(&s->out, tar_padding(size), e);
 }
 
-static bool same_times(const struct stat *a, const struct stat *b)
-{
-    return a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
-           a->st_mtim.tv_nsec == b->st_mtim.tv_nsec && a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
-           a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
-}
-
 /* The identity of a file that was just read, or none if it changed meanwhile. */
-static struct sync_identity stable_identity(struct sync_sender *s, int fd,
-                                            const struct stat *before, int64_t now_ns)
+static struct sync_identity stable_identity(struct sync_sender *s, int fd, const struct stat *a,
+                                            int64_t now_ns)
 {
-    struct stat after;
+    struct stat b;
 
     if (s->o->pause)
         s->o->pause(s->o->ctx, s->entry.path);
-    if (fstat(fd, &after) == 0 && same_times(before, &after))
-        return sync_identity_of(before, now_ns);
+    if (fstat(fd, &b) == 0 && a->st_size == b.st_size && a->st_mtim.tv_sec == b.st_mtim.tv_sec &&
+        a->st_mtim.tv_nsec == b.st_mtim.tv_nsec && a->st_ctim.tv_sec == b.st_ctim.tv_sec &&
+        a->st_ctim.tv_nsec == b.st_ctim.tv_nsec)
+        return sync_identity_of(a, now_ns);
     note_name(s, SYNC_UNSTABLE, "the file changed while it was read");
     return (struct sync_identity){ 0 };
-}
-
-static int count_sent_bytes(struct sync_sender *s, uint64_t size, struct err *e)
-{
-    if (size > s->manifest.limits.bytes - s->report->bytes)
-        return err_set(e, ERR_TOO_BIG, "the files have more than %llu bytes together",
-                       (unsigned long long)s->manifest.limits.bytes);
-    s->report->bytes += size;
-    return 0;
 }
 
 static int send_regular_file(struct sync_sender *s, int dir, const char *name, struct err *e)
@@ -181,9 +159,11 @@ static int send_regular_file(struct sync_sender *s, int dir, const char *name, s
         return 0;
     }
     sip_init(&h, &s->manifest.key);
-    r = count_sent_bytes(s, (uint64_t)st.st_size, e);
-    if (r >= 0)
-        r = write_sync_header(s, TAR_FILE, &st, e);
+    if ((uint64_t)st.st_size > s->manifest.limits.bytes - s->report->bytes)
+        return err_set(e, ERR_TOO_BIG, "the files have more than %llu bytes together",
+                       (unsigned long long)s->manifest.limits.bytes);
+    s->report->bytes += (uint64_t)st.st_size;
+    r = write_sync_header(s, TAR_FILE, &st, e);
     if (r >= 0)
         r = write_sync_content(s, fd, (uint64_t)st.st_size, &h, e);
     if (r < 0)
@@ -273,35 +253,19 @@ static int send_tree(struct sync_sender *s, struct err *e)
     int r = 0;
 
     while (r >= 0 && s->walk.depth > 0) {
-        const char *name;
+        const char *name, *slash;
 
         r = walk_next(&s->walk, &name, e);
-        if (r > 0)
+        if (r > 0) {
             r = send_name(s, name, e);
-        else if (r == 0)
-            leave_sent_dir(s);
+        } else if (r == 0) {
+            walk_leave(&s->walk);
+            slash = strrchr(s->entry.path, '/');
+            cut_path(s, slash ? (size_t)(slash - s->entry.path) : 0);
+        }
     }
     tree_path_show(str_from(s->entry.path), shown);
     return err_wrap(e, r, "sending '%s'", shown);
-}
-
-static int send_and_save(struct sync_sender *s, int dir, int manifest_out, struct err *e)
-{
-    int r = walk_enter(&s->walk, dir, "", e);
-
-    if (r >= 0)
-        r = sync_manifest_init(&s->manifest, &s->o->limits, e);
-    if (r >= 0)
-        r = send_tree(s, e);
-    if (r >= 0)
-        r = tar_sink_zeros(&s->out, (uint64_t)(2 * TAR_BLOCK), e);
-    if (r >= 0)
-        r = tar_sink_flush(&s->out, e);
-    if (r >= 0 && manifest_out >= 0) {
-        r = sync_manifest_save(&s->manifest, manifest_out, e);
-        s->report->manifest = r >= 0;
-    }
-    return r;
 }
 
 int sync_send(int dir, int tar_out, int manifest_out, const struct sync_job_options *o,
@@ -325,7 +289,19 @@ int sync_send(int dir, int tar_out, int manifest_out, const struct sync_job_opti
     s.manifest = (struct sync_manifest){ 0 };
     walk_init(&s.walk);
     tar_sink_init(&s.out, tar_out);
-    r = send_and_save(&s, top, manifest_out, e);
+    r = walk_enter(&s.walk, top, "", e);
+    if (r >= 0)
+        r = sync_manifest_init(&s.manifest, &o->limits, e);
+    if (r >= 0)
+        r = send_tree(&s, e);
+    if (r >= 0)
+        r = tar_sink_zeros(&s.out, (uint64_t)(2 * TAR_BLOCK), e);
+    if (r >= 0)
+        r = tar_sink_flush(&s.out, e);
+    if (r >= 0 && manifest_out >= 0) {
+        r = sync_manifest_save(&s.manifest, manifest_out, e);
+        ret->manifest = r >= 0;
+    }
     walk_done(&s.walk);
     sync_manifest_done(&s.manifest);
     return r;
