@@ -114,25 +114,14 @@ static const struct {
     { "process.argv[1]", "(self)" },   { "environ", "(environ)" },
 };
 
-static void note_value_name(struct code *c)
-{
-    for (size_t i = 0; i < COUNT_OF(value_names) && c->chain[0]; i++)
-        if (strcmp(value_names[i].chain, c->chain) == 0)
-            code_add_text(c, str_from(value_names[i].means), false);
-}
-
 static void read_sign_token(struct code *c)
 {
     char sign = c->t.text.p[0];
 
     if (!strchr(".[(=?", sign) && code_top(c)->kind)
-        note_value_name(c);
-
-    if (c->loop_next && sign != '{') { /* the body is one statement */
-        c->loop = true;
-        c->calm = c->loop_next = false;
-        c->loop_frame = 0;
-    }
+        for (size_t i = 0; i < COUNT_OF(value_names) && c->chain[0]; i++)
+            if (strcmp(value_names[i].chain, c->chain) == 0)
+                code_add_text(c, str_from(value_names[i].means), false);
     if (c->t.text.n == 1 && strchr("([{", sign)) {
         code_top(c)->tokens++;
         code_push(c, sign);
@@ -188,8 +177,9 @@ static bool read_as(struct code *c)
 
 static void dispatch_token(struct code *c)
 {
-    if (c->loop_next && c->t.kind != TOKEN_SIGN && c->t.kind != TOKEN_LINE) {
-        c->loop = true;
+    if (c->loop_next && c->t.kind != TOKEN_LINE &&
+        !(c->t.kind == TOKEN_SIGN && c->t.text.p[0] == '{')) {
+        c->loop = true; /* the body is one statement */
         c->calm = c->loop_next = false;
         c->loop_frame = 0;
     }
@@ -232,12 +222,10 @@ static void read_code_tokens(struct code *c)
 
 void scan_code(struct scan_state *s, struct str text)
 {
-    AUTO_FREE struct frame *frames = calloc(FRAMES_MAX, sizeof *frames);
-    AUTO_FREE struct known *names = calloc(KNOWN_MAX, sizeof *names);
+    AUTO_FREE struct frame *frames = new0_array(FRAMES_MAX, sizeof *frames);
+    AUTO_FREE struct known *names = new0_array(KNOWN_MAX, sizeof *names);
     struct code c = { .s = s, .n = 1, .frames = frames, .known = names };
 
-    if (!frames || !names)
-        abort();
     c.language = s->language & IN_PYTHON       ? SCAN_PYTHON
                  : s->language & IN_JAVASCRIPT ? SCAN_JAVASCRIPT
                                                : SCAN_C;

@@ -25,10 +25,7 @@ static void assign_left(struct code *c, struct frame *f)
     f->in = 0;
     f->called = f->destructured = false;
     f->first[0] = '\0';
-    if (f->kind == 0)
-        c->texts.n = 0;
-    else
-        c->texts.n = f->mark;
+    c->texts.n = f->kind == 0 ? 0 : f->mark;
 }
 
 static void note_loop_header(struct code *c, const struct frame *f)

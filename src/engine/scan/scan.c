@@ -82,16 +82,6 @@ static void first_bytes(const char *pattern, unsigned char set[32])
     }
 }
 
-static void prepare_first_bytes(struct scan_state *s)
-{
-    for (size_t i = 0; i < scan_rule_count; i++) {
-        if (scan_rules[i].name)
-            first_bytes(scan_rules[i].name, s->first[i]);
-        if (scan_rules[i].into)
-            first_bytes(scan_rules[i].into, s->first[i]);
-    }
-}
-
 static bool any_argument_like(const char *pattern, const struct act *a)
 {
     size_t i = 0;
@@ -126,14 +116,6 @@ static void note_half(struct scan_state *s, size_t i, const struct act *a)
         s->halves[i] |= 2;
 }
 
-static void defer_finding(struct scan_state *s, const struct scan_rule *rule, struct scan_place at)
-{
-    if (s->n_waiting == SCAN_LOOPS_MAX)
-        return;
-    s->waiting[s->n_waiting].rule = rule;
-    s->waiting[s->n_waiting++].at = at;
-}
-
 /* True for the act itself; for an act that a flow reaches; or for an act that reads and sends at
  * once. */
 static bool is_hit(const struct scan_rule *rule, flows mine, const struct act *a)
@@ -157,12 +139,15 @@ flows scan_act(struct scan_state *s, const struct act *a)
         bit <<= rule->match == MATCH_INTO;
         if (!(rule->languages & s->language) || !(s->first[i][first / 8] >> (first & 7) & 1))
             continue;
-        if (is_hit(rule, mine, a))
+        if (is_hit(rule, mine, a)) {
             scan_add(s, rule, a->at);
-        else if (rule->match == MATCH_LOOP && a->endless && act_matches_rule(rule, a))
-            defer_finding(s, rule, a->at);
-        else if (rule->match == MATCH_BOTH)
+        } else if (rule->match == MATCH_LOOP && a->endless && s->n_waiting < SCAN_LOOPS_MAX &&
+                   act_matches_rule(rule, a)) {
+            s->waiting[s->n_waiting].rule = rule;
+            s->waiting[s->n_waiting++].at = a->at;
+        } else if (rule->match == MATCH_BOTH) {
             note_half(s, i, a);
+        }
         if (mine && act_matches_rule(rule, a))
             out |= mine;
     }
@@ -233,13 +218,6 @@ static void scan_lines(struct scan_state *s, struct str text)
     }
 }
 
-static void add_halves(struct scan_state *s)
-{
-    for (size_t i = 0; i < scan_rule_count; i++)
-        if (s->halves[i] == 3)
-            scan_add(s, &scan_rules[i], s->half_at[i]);
-}
-
 static int compare_findings(const void *a, const void *b)
 {
     const struct scan_finding *x = a, *y = b;
@@ -262,7 +240,10 @@ int scan_text(const char *name, struct str text, struct scan_report *ret, struct
     *ret = (struct scan_report){ .language = scan_language_of(name, text) };
     s->report = ret;
     s->language = 1 << ret->language;
-    prepare_first_bytes(s);
+    for (size_t i = 0; i < scan_rule_count; i++) {
+        first_bytes(scan_rules[i].name, s->first[i]);
+        first_bytes(scan_rules[i].into, s->first[i]);
+    }
     if (ret->language == SCAN_BINARY) {
         scan_add_special(s, SPECIAL_BINARY, (struct scan_place){ 1, 1 });
         return 0;
@@ -274,7 +255,9 @@ int scan_text(const char *name, struct str text, struct scan_report *ret, struct
     } else {
         scan_code(s, text);
     }
-    add_halves(s);
+    for (size_t i = 0; i < scan_rule_count; i++)
+        if (s->halves[i] == 3)
+            scan_add(s, &scan_rules[i], s->half_at[i]);
     qsort(ret->findings, ret->n, sizeof ret->findings[0], compare_findings);
     return 0;
 }
@@ -296,27 +279,23 @@ bool scan_blocks(const struct scan_report *r, enum scan_severity least)
     return false;
 }
 
-static void write_finding(const struct scan_finding *f, struct json_writer *w)
-{
-    json_begin_object(w);
-    json_field_text(w, "rule", f->rule->id);
-    json_field_text(w, "severity", scan_severities[f->rule->severity]);
-    json_field_text(w, "class", scan_classes[f->rule->class]);
-    json_field_uint(w, "line", f->line);
-    json_field_uint(w, "column", f->column);
-    json_field_text(w, "message", f->rule->message);
-    json_field_text(w, "advice", f->rule->advice);
-    json_end_object(w);
-}
-
 void scan_write(const struct scan_report *r, const char *file, struct json_writer *w)
 {
     json_begin_object(w);
     json_field_text(w, "file", file);
     json_field_text(w, "language", scan_languages[r->language]);
     json_field_begin_array(w, "findings");
-    for (size_t i = 0; i < r->n; i++)
-        write_finding(&r->findings[i], w);
+    for (const struct scan_finding *f = r->findings; f < r->findings + r->n; f++) {
+        json_begin_object(w);
+        json_field_text(w, "rule", f->rule->id);
+        json_field_text(w, "severity", scan_severities[f->rule->severity]);
+        json_field_text(w, "class", scan_classes[f->rule->class]);
+        json_field_uint(w, "line", f->line);
+        json_field_uint(w, "column", f->column);
+        json_field_text(w, "message", f->rule->message);
+        json_field_text(w, "advice", f->rule->advice);
+        json_end_object(w);
+    }
     json_end_array(w);
     json_field_bool(w, "more", r->more);
     json_end_object(w);

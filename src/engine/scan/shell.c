@@ -54,15 +54,6 @@ static void read_heredoc(struct shell *sh, const struct heredoc *h)
     scan_nested(sh->s, h->language, (struct str){ sh->t.p + from, end - from }, at);
 }
 
-static void read_heredocs(struct shell *sh)
-{
-    size_t n = sh->n_heredocs;
-
-    sh->n_heredocs = 0;
-    for (size_t i = 0; i < n; i++)
-        read_heredoc(sh, &sh->heredocs[i]);
-}
-
 /* <<<: a shell reads the word as its program. */
 static void read_here_string(struct shell *sh, struct shell_command *c, char until)
 {
@@ -119,12 +110,6 @@ static void read_redirection(struct shell *sh, struct shell_command *c, char unt
 
 /* --- Lists --- */
 
-static void skip_comment(struct shell *sh)
-{
-    while (!shell_at_end(sh) && shell_peek(sh, 0) != '\n')
-        shell_step(sh);
-}
-
 /* name ( ) : a function; its body follows. */
 static bool read_function(struct shell *sh, struct shell_command *c)
 {
@@ -140,14 +125,6 @@ static bool read_function(struct shell *sh, struct shell_command *c)
     return true;
 }
 
-static void begin_shell_command(struct shell *sh, struct shell_command *c, flows in)
-{
-    sh->words.n = c->mark;
-    c->n = 0;
-    c->in = in;
-    c->target[0] = '\0';
-}
-
 /* The end of a command by an operator; sets the input of the next one. */
 static void end_shell_command(struct shell *sh, struct shell_command *c, bool piped)
 {
@@ -157,7 +134,10 @@ static void end_shell_command(struct shell *sh, struct shell_command *c, bool pi
         c->group |= out;
         c->before[0] = '\0';
     }
-    begin_shell_command(sh, c, piped ? out : 0);
+    sh->words.n = c->mark;
+    c->n = 0;
+    c->in = piped ? out : 0;
+    c->target[0] = '\0';
 }
 
 static void read_operator(struct shell *sh, struct shell_command *c)
@@ -165,6 +145,7 @@ static void read_operator(struct shell *sh, struct shell_command *c)
     char op = shell_peek(sh, 0);
     bool twice = shell_peek(sh, 1) == op && op != '\n';
     struct scan_place at = shell_place(sh);
+    size_t n_heredocs;
 
     if (op == '&' && shell_peek(sh, 1) == '>') {
         shell_step(sh);
@@ -176,11 +157,15 @@ static void read_operator(struct shell *sh, struct shell_command *c)
         scan_act(sh->s, &start);
     }
     end_shell_command(sh, c, op == '|' && !twice);
+    n_heredocs = sh->n_heredocs;
     shell_step(sh);
     if (twice || (op == '|' && shell_peek(sh, 0) == '&'))
         shell_step(sh);
-    if (op == '\n' && sh->n_heredocs)
-        read_heredocs(sh);
+    if (op != '\n')
+        return;
+    sh->n_heredocs = 0;
+    for (size_t i = 0; i < n_heredocs; i++)
+        read_heredoc(sh, &sh->heredocs[i]);
 }
 
 static void read_subshell(struct shell *sh, struct shell_command *c)
@@ -208,7 +193,8 @@ static void read_part(struct shell *sh, struct shell_command *c, char until)
     if (!c->n)
         c->at = shell_place(sh);
     if (ch == '#') {
-        skip_comment(sh);
+        while (!shell_at_end(sh) && shell_peek(sh, 0) != '\n')
+            shell_step(sh);
     } else if (strchr("\n;|&", ch) && ch) {
         read_operator(sh, c);
     } else if (ch == '<' || ch == '>') {
@@ -247,11 +233,9 @@ flows shell_read_list(struct shell *sh, char until)
 
 flows scan_shell(struct scan_state *s, struct str text)
 {
-    AUTO_FREE struct shell *sh = calloc(1, sizeof *sh);
+    AUTO_FREE struct shell *sh = new0(sizeof *sh);
     flows out;
 
-    if (!sh)
-        abort();
     sh->s = s;
     sh->t = text;
     sh->line = 1;

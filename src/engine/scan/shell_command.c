@@ -165,12 +165,6 @@ void shell_judge_target(struct shell *sh, const struct shell_command *c, flows i
         scan_act(sh->s, &out);
 }
 
-static void note_calm(struct shell *sh, struct str name)
-{
-    if (scan_like("sleep|wait|read|break|exit|return|inotifywait|select|nc|tail|poll", name))
-        sh->calm = true;
-}
-
 /* f() { f | f & }: the second of the two. */
 static void note_bomb(struct shell *sh, struct shell_command *c, struct str name)
 {
@@ -260,7 +254,8 @@ static flows judge_words(struct shell *sh, struct shell_command *c, size_t name)
             if (is_assignment(a.args[i], &n, &v))
                 shell_assign(sh, n, v, c->words[name + 1 + i].in);
         }
-    note_calm(sh, a.name);
+    if (scan_like("sleep|wait|read|break|exit|return|inotifywait|select|nc|tail|poll", a.name))
+        sh->calm = true;
     note_bomb(sh, c, a.name);
     if (has_pieces_of_ifs(c))
         scan_add_special(sh->s, SPECIAL_IFS, c->at);

@@ -206,11 +206,6 @@ static void read_single_quoted(struct shell *sh)
         shell_step(sh);
 }
 
-static bool ends_word(char c, char until)
-{
-    return strchr(" \t\r\n|&;<>()", c) || c == until;
-}
-
 static void read_shell_escape(struct shell *sh)
 {
     shell_step(sh);
@@ -225,10 +220,11 @@ struct shell_word shell_read_word(struct shell *sh, char until)
 {
     struct shell_word w = { .from = sh->words.n };
 
-    while (!shell_at_end(sh) &&
-           (!ends_word(shell_peek(sh, 0), until) || shell_peek(sh, 0) == '\0')) {
+    while (!shell_at_end(sh)) {
         char c = shell_peek(sh, 0);
 
+        if (c && (strchr(" \t\r\n|&;<>()", c) || c == until))
+            break;
         if (c == '\\') {
             read_shell_escape(sh);
         } else if (c == '\'') {

@@ -63,14 +63,6 @@ static void skip_line(struct scan_tokens *k)
         advance_char(k);
 }
 
-static void skip_block(struct scan_tokens *k)
-{
-    k->at += 2;
-    while (!at_text_end(k) && !(peek_char(k, 0) == '*' && peek_char(k, 1) == '/'))
-        advance_char(k);
-    k->at = k->at + 2 < k->t.n ? k->at + 2 : k->t.n;
-}
-
 static bool line_comment_begins(const struct scan_tokens *k)
 {
     if (peek_char(k, 0) == '#')
@@ -88,7 +80,10 @@ static bool skip_blank_or_comment(struct scan_tokens *k)
     } else if (line_comment_begins(k)) {
         skip_line(k);
     } else if (k->language != SCAN_PYTHON && peek_char(k, 0) == '/' && peek_char(k, 1) == '*') {
-        skip_block(k);
+        k->at += 2;
+        while (!at_text_end(k) && !(peek_char(k, 0) == '*' && peek_char(k, 1) == '/'))
+            advance_char(k);
+        k->at = k->at + 2 < k->t.n ? k->at + 2 : k->t.n;
     } else {
         return false;
     }
@@ -195,26 +190,16 @@ static bool string_begins(const struct scan_tokens *k, size_t *ret_prefix, bool 
 
 /* --- Tokens --- */
 
-static void lex_name(struct scan_tokens *k, struct scan_token *t)
+/* A name, or a number, which may contain dots. */
+static void lex_word(struct scan_tokens *k, struct scan_token *t, enum token_kind kind)
 {
     size_t from = k->at;
 
-    while (is_name_char(peek_char(k, 0)))
+    while (is_name_char(peek_char(k, 0)) || (kind == TOKEN_NUMBER && peek_char(k, 0) == '.'))
         k->at++;
-    t->kind = TOKEN_NAME;
+    t->kind = kind;
     t->text = (struct str){ k->t.p + from, k->at - from };
     k->value_ = !str_eq(t->text, STR("return")) && !str_eq(t->text, STR("typeof"));
-}
-
-static void lex_number(struct scan_tokens *k, struct scan_token *t)
-{
-    size_t from = k->at;
-
-    while (is_name_char(peek_char(k, 0)) || peek_char(k, 0) == '.')
-        k->at++;
-    t->kind = TOKEN_NUMBER;
-    t->text = (struct str){ k->t.p + from, k->at - from };
-    k->value_ = true;
 }
 
 static void lex_sign(struct scan_tokens *k, struct scan_token *t)
@@ -263,9 +248,9 @@ static void lex_token(struct scan_tokens *k, struct scan_token *t)
         t->text = k->string_.p ? buf_str(&k->string_) : STR("");
         k->value_ = true;
     } else if (is_name_start(peek_char(k, 0))) {
-        lex_name(k, t);
+        lex_word(k, t, TOKEN_NAME);
     } else if ((unsigned)hex_digit(peek_char(k, 0)) < 10) {
-        lex_number(k, t);
+        lex_word(k, t, TOKEN_NUMBER);
     } else if (peek_char(k, 0) == '/' && !k->value_ && k->language == SCAN_JAVASCRIPT) {
         skip_regex(k);
         k->value_ = true;
