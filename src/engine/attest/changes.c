@@ -68,37 +68,25 @@ int attest_layer_read(struct attest_files *f, int layer, const struct attest_par
 
 /* --- Comparing --- */
 
-/* The entry of the lower directory at this path: false if absent. Does not follow links: where a
- * lower link is in the way, a directory has replaced it and the entry is new. */
-static bool stat_lower(int lower, const char *path, struct stat *ret)
-{
-    AUTO_CLOSE int fd = at_open(lower, path, O_PATH | O_NOFOLLOW, 0);
-
-    return fd >= 0 && fstat(fd, ret) == 0;
-}
-
 /* An entry that was not in the layer before. Overlayfs copies a file up when it is opened for
  * writing or changed, and then it counts as changed: times can be set back, so nothing but all of
- * the content could say otherwise. A directory is also copied for what is put into it. */
+ * the content could say otherwise. A directory is also copied for what is put into it. Links are not
+ * followed: where a lower link is in the way, a directory has replaced it and the entry is new. */
 static const char *change_of_new(const struct attest_file *f, int lower)
 {
+    AUTO_CLOSE int fd = -1;
     struct stat st;
 
     if (f->mark == ATTEST_WHITEOUT)
         return "deleted";
-    if (!f->has_lower || !stat_lower(lower, f->path, &st))
+    if (f->has_lower)
+        fd = at_open(lower, f->path, O_PATH | O_NOFOLLOW, 0);
+    if (fd < 0 || fstat(fd, &st) < 0)
         return "added";
     if (f->kind == ATTEST_DIRECTORY && f->mark != ATTEST_OPAQUE && S_ISDIR(st.st_mode) &&
         f->mode == (st.st_mode & 07777))
         return NULL;
     return "changed";
-}
-
-static const char *change_of_old(const struct attest_file *before, const struct attest_file *after)
-{
-    if (attest_file_same(before, after))
-        return NULL;
-    return after->mark == ATTEST_WHITEOUT ? "deleted" : "changed";
 }
 
 static void write_deleted(const char *path, struct json_writer *w)
@@ -136,8 +124,9 @@ void attest_changes_write(const struct attest_files *before, const struct attest
             write_deleted(before->p[k].path, w);
         else if (order < 0)
             write_file_change(&after->p[i], change_of_new(&after->p[i], lower), w);
-        else
-            write_file_change(&after->p[i], change_of_old(&before->p[k], &after->p[i]), w);
+        else if (!attest_file_same(&before->p[k], &after->p[i]))
+            write_file_change(&after->p[i],
+                              after->p[i].mark == ATTEST_WHITEOUT ? "deleted" : "changed", w);
         i += order <= 0;
         k += order >= 0;
     }

@@ -43,16 +43,6 @@ static int to_sign(struct str text, struct buf *out, struct err *e)
     return 0;
 }
 
-/* The key's name: the beginning of its hash. */
-static void key_id(const unsigned char *private_key, struct buf *out)
-{
-    unsigned char key[CRYPTO_SIGN_KEY_SIZE], digest[CRYPTO_SHA256_SIZE];
-
-    crypto_sign_public(private_key, key);
-    crypto_sha256((struct str){ (const char *)key, sizeof key }, digest);
-    (void)crypto_hex((struct str){ (const char *)digest, KEY_ID_SIZE / 2 }, out);
-}
-
 int attest_envelope_write(const unsigned char private_key[static CRYPTO_SIGN_KEY_SIZE],
                           struct str text, struct buf *out, struct err *e)
 {
@@ -60,13 +50,16 @@ int attest_envelope_write(const unsigned char private_key[static CRYPTO_SIGN_KEY
     struct buf all = BUF_INIT(ATTEST_TEXT_MAX + 128), payload = BUF_INIT(ATTEST_ENVELOPE_MAX);
     AUTO(buf_done) struct buf sig = BUF_INIT(128), id = BUF_INIT(KEY_ID_SIZE);
     unsigned char signature[CRYPTO_SIGNATURE_SIZE];
+    unsigned char key[CRYPTO_SIGN_KEY_SIZE], digest[CRYPTO_SHA256_SIZE];
     struct json_writer w;
     int r = to_sign(text, &all, e);
 
     if (r < 0)
         return r;
     crypto_sign(private_key, buf_str(&all), signature);
-    key_id(private_key, &id);
+    crypto_sign_public(private_key, key);
+    crypto_sha256((struct str){ (const char *)key, sizeof key }, digest);
+    (void)crypto_hex((struct str){ (const char *)digest, KEY_ID_SIZE / 2 }, &id);
     if (crypto_base64(text, &payload) < 0 ||
         crypto_base64((struct str){ (const char *)signature, sizeof signature }, &sig) < 0)
         return err_set(e, ERR_TOO_BIG, "the signed text is too long");

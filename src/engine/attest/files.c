@@ -29,13 +29,6 @@ void attest_files_done(struct attest_files *f)
 
 /* --- Reading --- */
 
-static enum attest_content content_kind(struct str head)
-{
-    if (str_starts(head, STR("\177ELF")))
-        return ATTEST_ELF;
-    return str_starts(head, STR("#!")) ? ATTEST_SCRIPT : ATTEST_DATA;
-}
-
 /* Its hash, and what it is by its first bytes; the size is what was read. */
 static int hash_attested_file(int dir, const char *name, struct attest_file *f, struct err *e)
 {
@@ -47,11 +40,15 @@ static int hash_attested_file(int dir, const char *name, struct attest_file *f, 
     if (file < 0)
         return at_error(e, "opening a file");
     for (f->size = 0; (n = read(file, piece, sizeof piece)) != 0; f->size += (uint64_t)n) {
+        struct str read_now = { piece, (size_t)n };
+
         if (n < 0)
             return err_sys(e, "reading %s", f->path);
         if (f->size == 0)
-            f->content = content_kind((struct str){ piece, (size_t)n });
-        crypto_sha256_add(&h, (struct str){ piece, (size_t)n });
+            f->content = str_starts(read_now, STR("\177ELF")) ? ATTEST_ELF
+                         : str_starts(read_now, STR("#!"))    ? ATTEST_SCRIPT
+                                                              : ATTEST_DATA;
+        crypto_sha256_add(&h, read_now);
     }
     if (f->size == 0)
         crypto_sha256_add(&h, STR(""));
@@ -69,28 +66,6 @@ static int read_attested_link(struct attest_files *f, int dir, const char *name,
         return err_sys(e, "reading the link %s", one->path);
     one->target = arena_dup(&f->arena, (struct str){ target, (size_t)n });
     return one->target ? 0 : err_set(e, ERR_TOO_BIG, "not enough memory for the list of files");
-}
-
-static enum attest_kind attest_kind_of(mode_t mode)
-{
-    if (S_ISREG(mode))
-        return ATTEST_FILE;
-    if (S_ISDIR(mode))
-        return ATTEST_DIRECTORY;
-    return S_ISLNK(mode) ? ATTEST_LINK : ATTEST_OTHER;
-}
-
-static int grow_files(struct attest_files *f, struct err *e)
-{
-    if (f->n < f->cap_)
-        return 0;
-    if (f->n == ATTEST_FILES_MAX)
-        return err_set(e, ERR_TOO_BIG, "there are more than %d files", ATTEST_FILES_MAX);
-    f->cap_ = f->cap_ ? 2 * f->cap_ : 64;
-    f->p = reallocarray(f->p, f->cap_, sizeof *f->p);
-    if (!f->p)
-        abort();
-    return 0;
 }
 
 /* The path of a name in the deepest level. */
@@ -163,7 +138,10 @@ static int read_attested_entry(struct attest_files *f, const struct attest_readi
 
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return err_sys(e, "reading the attributes of %s", one->path);
-    one->kind = attest_kind_of(st.st_mode);
+    one->kind = S_ISREG(st.st_mode)   ? ATTEST_FILE
+                : S_ISDIR(st.st_mode) ? ATTEST_DIRECTORY
+                : S_ISLNK(st.st_mode) ? ATTEST_LINK
+                                      : ATTEST_OTHER;
     one->mode = st.st_mode & 07777;
     one->links = S_ISDIR(st.st_mode) ? 1 : (unsigned)st.st_nlink;
     one->size = S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
@@ -178,10 +156,16 @@ static int add_attested_entry(struct attest_files *f, const struct attest_readin
                               struct walk *w, const char *name, struct err *e)
 {
     struct attest_file one = { .path = entry_path(f, how, w, name) };
-    int r = grow_files(f, e);
+    int r;
 
-    if (r < 0)
-        return r;
+    if (f->n == ATTEST_FILES_MAX && f->n >= f->cap_)
+        return err_set(e, ERR_TOO_BIG, "there are more than %d files", ATTEST_FILES_MAX);
+    if (f->n >= f->cap_) {
+        f->cap_ = f->cap_ ? 2 * f->cap_ : 64;
+        f->p = reallocarray(f->p, f->cap_, sizeof *f->p);
+        if (!f->p)
+            abort();
+    }
     if (!one.path)
         return err_set(e, ERR_TOO_BIG,
                        "a path is too long, or not enough memory for the list of files");
@@ -197,31 +181,24 @@ static int compare_file_paths(const void *a, const void *b)
     return strcmp(((const struct attest_file *)a)->path, ((const struct attest_file *)b)->path);
 }
 
-/* Adds a name of the deepest level, and enters it if it is a directory. */
-static int walk_attested(struct attest_files *f, const struct attest_reading *how, struct walk *w,
-                         const char *name, struct err *e)
-{
-    int fd, r = add_attested_entry(f, how, w, name, e);
-
-    if (r <= 0)
-        return r;
-    fd = at_open(walk_top(w)->fd, name, O_RDONLY | O_DIRECTORY, 0);
-    return fd < 0 ? at_error(e, "opening a directory") : walk_enter(w, fd, name, e);
-}
-
 int attest_files_add(struct attest_files *f, int dir, const struct attest_reading *how,
                      struct err *e)
 {
     AUTO_FREE struct walk *w = new0(sizeof *w);
     const char *name;
-    int r = walk_begin(w, dir, e);
+    int fd, r = walk_begin(w, dir, e);
 
     if (!f->arena.max)
         f->arena = ARENA_INIT(MEMORY_MAX);
     if (r >= 0 && how->itself)
         r = add_attested_entry(f, how, w, ".", e);
-    while (r >= 0 && (r = walk_next_any(w, &name, e)) > 0)
-        r = walk_attested(f, how, w, name, e);
+    while (r >= 0 && (r = walk_next_any(w, &name, e)) > 0) {
+        r = add_attested_entry(f, how, w, name, e);
+        if (r > 0) {
+            fd = at_open(walk_top(w)->fd, name, O_RDONLY | O_DIRECTORY, 0);
+            r = fd < 0 ? at_error(e, "opening a directory") : walk_enter(w, fd, name, e);
+        }
+    }
     walk_done(w);
     return r;
 }

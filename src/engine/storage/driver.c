@@ -51,21 +51,15 @@ static int make_subvolume(const struct driver_place *at, const char *name, struc
  * disk. */
 enum { STORAGE_RESERVE_BYTES = 256 << 10 };
 
-static int make_reserve(int box, struct err *e)
+static int limit_subvolume(int box, uint64_t bytes, struct err *e)
 {
     AUTO_CLOSE int fd =
         openat(box, STORAGE_RESERVE, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
     if (fd < 0 || fallocate(fd, 0, 0, STORAGE_RESERVE_BYTES) < 0)
         return err_sys(e, "reserving space for a layer");
-    return 0;
-}
-
-static int limit_subvolume(int box, uint64_t bytes, struct err *e)
-{
-    int r = make_reserve(box, e);
-
-    return r < 0 ? r : subvolume_limit(box, bytes + STORAGE_RESERVE_BYTES, e);
+    drop_fd(&fd);
+    return subvolume_limit(box, bytes + STORAGE_RESERVE_BYTES, e);
 }
 
 static_assert((int)DRIVER_COUNTERS == (int)SUBVOLUME_COUNTERS, "one is opened as the other");

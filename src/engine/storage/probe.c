@@ -83,16 +83,9 @@ static int try_overlay_mount(int dir)
     return sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0 ? errno : 0;
 }
 
-static void remove_probe_dirs(int dir)
-{
-    static const char *const names[] = { "lower", "upper", "work/work", "work" };
-
-    for (size_t i = 0; i < COUNT_OF(names); i++)
-        unlinkat(dir, names[i], AT_REMOVEDIR);
-}
-
 int probe_overlay(int dir, struct err *e)
 {
+    static const char *const made[] = { "lower", "upper", "work/work", "work" };
     struct statfs fs;
     int status = 0;
     pid_t pid;
@@ -106,7 +99,8 @@ int probe_overlay(int dir, struct err *e)
         _exit(try_overlay_mount(dir));
     if (pid < 0 || waitpid(pid, &status, 0) < 0)
         return err_sys(e, "testing overlayfs");
-    remove_probe_dirs(dir);
+    for (size_t i = 0; i < COUNT_OF(made); i++)
+        unlinkat(dir, made[i], AT_REMOVEDIR);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return 0;
     return err_set(e, ERR_UNSUPPORTED,

@@ -93,27 +93,19 @@ static int use_up_numbers(int dir, uint64_t number, uint64_t most, struct err *e
 }
 
 /* Replaces the mark of the seed that it was copied from by a higher one. */
-static int mark_seed(int dir, uint64_t *ret, struct err *e)
+static int grow_seed(int seeds, uint64_t number, uint64_t most, uint64_t *ret, struct err *e)
 {
-    AUTO_CLOSE int mark = openat(dir, mark_new, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    AUTO_CLOSE int dir = openat(seeds, unfinished, O_RDONLY | O_DIRECTORY | O_CLOEXEC), mark = -1;
+    char name[NAME_MAX_];
     struct stat st;
+    int r = dir < 0 ? err_sys(e, "opening a new seed") : use_up_numbers(dir, number, most, e);
 
+    if (r < 0)
+        return r;
+    mark = openat(dir, mark_new, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (mark < 0 || fstat(mark, &st) < 0 || renameat(dir, mark_new, dir, SEED_MARK) < 0)
         return err_sys(e, "marking a seed");
     *ret = st.st_ino;
-    return 0;
-}
-
-static int grow_seed(int seeds, uint64_t number, uint64_t most, uint64_t *ret, struct err *e)
-{
-    AUTO_CLOSE int dir = openat(seeds, unfinished, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    char name[NAME_MAX_];
-    int r = dir < 0 ? err_sys(e, "opening a new seed") : use_up_numbers(dir, number, most, e);
-
-    if (r >= 0)
-        r = mark_seed(dir, ret, e);
-    if (r < 0)
-        return r;
     name_seed(*ret, name);
     return renameat(seeds, unfinished, seeds, name) < 0 ? err_sys(e, "naming a seed") : 0;
 }

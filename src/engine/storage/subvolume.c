@@ -37,34 +37,28 @@ bool subvolume_is(int dir)
     return fstat(dir, &st) == 0 && st.st_ino == SUBVOLUME_INODE && subvolume_possible(dir);
 }
 
-static int copy_subvolume_name(const char *name, char *room, size_t cap, struct err *e)
+/* A call on a name in `parent`: 1 and errno if the kernel refuses it. */
+static int call_for_name(int parent, unsigned long what, int dir, const char *name, struct err *e)
 {
-    return str_copy(str_from(name), room, cap)
-               ? 0
-               : err_set(e, ERR_TOO_BIG, "the name of a subvolume is too long");
+    struct btrfs_ioctl_vol_args args = { .fd = dir };
+
+    if (!str_copy(str_from(name), args.name, sizeof args.name))
+        return err_set(e, ERR_TOO_BIG, "the name of a subvolume is too long");
+    return btrfs_ioctl(parent, what, &args) < 0;
 }
 
 int subvolume_make(int parent, const char *name, struct err *e)
 {
-    struct btrfs_ioctl_vol_args args = { 0 };
-    int r = copy_subvolume_name(name, args.name, sizeof args.name, e);
+    int r = call_for_name(parent, BTRFS_IOC_SUBVOL_CREATE, 0, name, e);
 
-    if (r < 0)
-        return r;
-    return btrfs_ioctl(parent, BTRFS_IOC_SUBVOL_CREATE, &args) < 0
-               ? err_sys(e, "creating the subvolume %s", name)
-               : 0;
+    return r > 0 ? err_sys(e, "creating the subvolume %s", name) : r;
 }
 
 int subvolume_snapshot(int dir, int parent, const char *name, struct err *e)
 {
-    struct btrfs_ioctl_vol_args args = { .fd = dir };
-    int r = copy_subvolume_name(name, args.name, sizeof args.name, e);
+    int r = call_for_name(parent, BTRFS_IOC_SNAP_CREATE, dir, name, e);
 
-    if (r < 0)
-        return r;
-    return btrfs_ioctl(parent, BTRFS_IOC_SNAP_CREATE, &args) < 0 ? err_sys(e, "creating a snapshot")
-                                                                 : 0;
+    return r > 0 ? err_sys(e, "creating a snapshot") : r;
 }
 
 int subvolume_limit(int dir, uint64_t bytes, struct err *e)
@@ -137,13 +131,10 @@ void subvolume_open_pending(int sys, int dir, int ret[static SUBVOLUME_PENDING])
 
 int subvolume_remove(int parent, const char *name, struct err *e)
 {
-    struct btrfs_ioctl_vol_args args = { 0 };
-    int r = copy_subvolume_name(name, args.name, sizeof args.name, e);
+    int r = call_for_name(parent, BTRFS_IOC_SNAP_DESTROY, 0, name, e);
 
-    if (r < 0)
+    if (r <= 0)
         return r;
-    if (btrfs_ioctl(parent, BTRFS_IOC_SNAP_DESTROY, &args) == 0)
-        return 0;
     if (errno == EPERM || errno == EACCES)
         return err_set(e, ERR_DENIED, "only root can remove subvolumes on this file system");
     return err_sys(e, "removing the subvolume %s", name);
