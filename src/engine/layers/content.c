@@ -43,86 +43,21 @@ struct pieces {
     const struct content_counter *content;
     int from, to;
     off_t size;
-    int (*data)(const struct pieces *p, off_t at, off_t end, struct err *e);
-    int (*hole)(const struct pieces *p, off_t at, off_t end, struct err *e);
+    bool update; /* the target may have any content */
 };
 
-static int each_piece(const struct pieces *p, struct err *e)
+/* False if any part of the range is a hole, even if the source has zeros there. */
+static bool is_same_chunk(int fd, off_t at, size_t n)
 {
-    off_t at = 0, size = p->size;
-    int r = 0;
-
-    if (ftruncate(p->to, size) < 0)
-        return err_sys(e, "setting the size of the file");
-    while (r >= 0 && at < size) {
-        off_t data = lseek(p->from, at, SEEK_DATA), hole;
-
-        if (data < 0 && errno != ENXIO)
-            return err_sys(e, "searching for data");
-        if (data < 0 || data > size)
-            data = size;
-        r = data > at ? p->hole(p, at, data, e) : 0;
-        if (r < 0 || data == size)
-            return r;
-        hole = lseek(p->from, data, SEEK_HOLE);
-        if (hole < 0)
-            return errno == ENXIO
-                       ? err_set(e, ERR_CONFLICT, "the file became shorter while it was copied")
-                       : err_sys(e, "searching for holes");
-        at = hole < size ? hole : size;
-        r = p->data(p, data, at, e);
-    }
-    return r;
+    return lseek(fd, at, SEEK_DATA) == at && lseek(fd, at, SEEK_HOLE) >= at + (off_t)n &&
+           pread(fd, copy, n, at) == (ssize_t)n && memcmp(source, copy, n) == 0;
 }
-
-/* --- copying --- */
 
 static int copy_data(const struct pieces *p, off_t at, off_t end, struct err *e)
 {
     while (at < end) {
         ssize_t n = read_chunk(p->from, source, at, end, e);
-        int r = n < 0 ? (int)n : p->content->count(p->content->user, (uint64_t)n, true, e);
-
-        if (r >= 0)
-            r = write_chunk(p->to, source, (size_t)n, at, e);
-        if (r < 0)
-            return r;
-        at += n;
-    }
-    return 0;
-}
-
-static int leave_hole(const struct pieces *p, off_t at, off_t end, struct err *e)
-{
-    return 0;
-}
-
-int content_copy(const struct content_counter *c, int from, int to, off_t size, struct err *e)
-{
-    const struct pieces p = { c, from, to, size, copy_data, leave_hole };
-
-    return each_piece(&p, e);
-}
-
-/* --- updating --- */
-
-/* False if any part of the range is a hole, even if the source has zeros there. */
-static bool is_data(int fd, off_t at, off_t end)
-{
-    return lseek(fd, at, SEEK_DATA) == at && lseek(fd, at, SEEK_HOLE) >= end;
-}
-
-static bool is_same_chunk(int fd, off_t at, size_t n)
-{
-    return is_data(fd, at, at + (off_t)n) && pread(fd, copy, n, at) == (ssize_t)n &&
-           memcmp(source, copy, n) == 0;
-}
-
-static int update_data(const struct pieces *p, off_t at, off_t end, struct err *e)
-{
-    while (at < end) {
-        ssize_t n = read_chunk(p->from, source, at, end, e);
-        bool same = n > 0 && is_same_chunk(p->to, at, (size_t)n);
+        bool same = p->update && n > 0 && is_same_chunk(p->to, at, (size_t)n);
         int r = n < 0 ? (int)n : p->content->count(p->content->user, (uint64_t)n, !same, e);
 
         if (r >= 0 && !same)
@@ -149,9 +84,44 @@ static int update_hole(const struct pieces *p, off_t at, off_t end, struct err *
                : 0;
 }
 
+static int each_piece(const struct pieces *p, struct err *e)
+{
+    off_t at = 0, size = p->size;
+    int r = 0;
+
+    if (ftruncate(p->to, size) < 0)
+        return err_sys(e, "setting the size of the file");
+    while (r >= 0 && at < size) {
+        off_t data = lseek(p->from, at, SEEK_DATA), hole;
+
+        if (data < 0 && errno != ENXIO)
+            return err_sys(e, "searching for data");
+        if (data < 0 || data > size)
+            data = size;
+        r = data > at && p->update ? update_hole(p, at, data, e) : 0;
+        if (r < 0 || data == size)
+            return r;
+        hole = lseek(p->from, data, SEEK_HOLE);
+        if (hole < 0)
+            return errno == ENXIO
+                       ? err_set(e, ERR_CONFLICT, "the file became shorter while it was copied")
+                       : err_sys(e, "searching for holes");
+        at = hole < size ? hole : size;
+        r = copy_data(p, data, at, e);
+    }
+    return r;
+}
+
+int content_copy(const struct content_counter *c, int from, int to, off_t size, struct err *e)
+{
+    const struct pieces p = { c, from, to, size, false };
+
+    return each_piece(&p, e);
+}
+
 int content_update(const struct content_counter *c, int from, int to, off_t size, struct err *e)
 {
-    const struct pieces p = { c, from, to, size, update_data, update_hole };
+    const struct pieces p = { c, from, to, size, true };
 
     return each_piece(&p, e);
 }
