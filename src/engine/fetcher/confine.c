@@ -2,9 +2,6 @@
 #include "engine/fetcher/confine.h"
 
 #include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 

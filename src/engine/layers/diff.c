@@ -4,11 +4,8 @@
  * The sandbox may run meanwhile, so names that vanish are left out. */
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "base/own.h"
-#include "base/str.h"
 #include "engine/layers/changes.h"
 #include "engine/layers/view.h"
 #include "engine/storage/skeleton.h"

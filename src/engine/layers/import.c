@@ -4,7 +4,6 @@
  * file's. */
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/own.h"
 #include "engine/layers/archive.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/id.h"
-#include "base/own.h"
 #include "base/str.h"
 
 /* Parameters of each kind. */

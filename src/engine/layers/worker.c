@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/layers/worker.h"
 
-#include <fcntl.h>
 #include <linux/ioprio.h>
 #include <poll.h>
 #include <sched.h>

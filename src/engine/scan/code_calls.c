@@ -2,7 +2,6 @@
 /* Calls in code: their effects and their values. */
 #include "engine/scan/code.h"
 
-#include <string.h>
 
 #include "base/own.h"
 

@@ -3,7 +3,6 @@
 #ifndef ENGINE_SCAN_INTERNAL_H
 #define ENGINE_SCAN_INTERNAL_H
 
-#include "base/buf.h"
 #include "engine/scan/rules.h"
 
 enum {

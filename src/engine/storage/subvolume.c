@@ -7,7 +7,6 @@
 #include <linux/btrfs_tree.h>
 #include <linux/magic.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/own.h"
 #include "engine/sync/report.h"
 #include "lib/proc/confine.h"
 #include "lib/tar/tree.h"

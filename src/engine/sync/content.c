@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/io.h"
 #include "base/own.h"

@@ -5,7 +5,6 @@
 
 #include <stdbool.h>
 
-#include "base/err.h"
 #include "base/str.h"
 
 /* A name on the host, compared with the manifest. */

@@ -4,7 +4,6 @@
 #ifndef ENGINE_SYNC_SIP_H
 #define ENGINE_SYNC_SIP_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
