@@ -181,29 +181,25 @@ struct archive_part {
     uint64_t at, n;
 };
 
-static int copy_part(int from, uint64_t at, uint64_t n, int to)
-{
-    char piece[TREE_CHUNK];
-
-    while (n > 0) {
-        ssize_t got = pread(from, piece, n < sizeof piece ? (size_t)n : sizeof piece, (off_t)at);
-
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0 || at_write(to, piece, (size_t)got, NULL) < 0)
-            return -1;
-        at += (uint64_t)got;
-        n -= (uint64_t)got;
-    }
-    return 0;
-}
-
 static void __attribute__((noreturn))
 run_feeder(const struct archive_part *p, const int *fds, const struct confine *c)
 {
+    uint64_t at = p->at, end = p->at + p->n;
+    char piece[TREE_CHUNK];
+
     if (confine_fds(fds, STDERR_FILENO + 1, NULL) < 0 || confine_enter(c, NULL) < 0)
         _exit(1);
-    _exit(copy_part(STDIN_FILENO, p->at, p->n, STDOUT_FILENO) < 0 ? 1 : 0);
+    while (at < end) {
+        size_t want = end - at < sizeof piece ? (size_t)(end - at) : sizeof piece;
+        ssize_t got = pread(STDIN_FILENO, piece, want, (off_t)at);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0 || at_write(STDOUT_FILENO, piece, (size_t)got, NULL) < 0)
+            _exit(1);
+        at += (uint64_t)got;
+    }
+    _exit(0);
 }
 
 /* Starts a process that writes the part into a pipe; *ret is the read end. */
