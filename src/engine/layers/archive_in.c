@@ -121,7 +121,7 @@ int archive_read_number(struct archive_in *in, size_t bytes, uint64_t *ret, stru
 }
 
 /* Terminates the text by NUL; -ERR_INVALID if it contains a NUL or does not fit. */
-static int read_archive_text(struct archive_in *in, char *out, size_t cap, struct err *e)
+static int read_snapshot_text(struct archive_in *in, char *out, size_t cap, struct err *e)
 {
     uint64_t n;
     int r = archive_read_number(in, 2, &n, e);
@@ -197,7 +197,7 @@ static int read_xattrs(struct archive_in *in, int fd, struct err *e)
     int r = archive_read_number(in, 2, &count, e);
 
     for (uint64_t i = 0; r >= 0 && i < count; i++) {
-        r = read_archive_text(in, name, sizeof name, e);
+        r = read_snapshot_text(in, name, sizeof name, e);
         if (r >= 0)
             r = archive_read_number(in, 4, &n, e);
         if (r >= 0 && (n > sizeof value || !attributes_wanted(name)))
@@ -322,7 +322,7 @@ static int read_file_record(struct archive_in *in, const struct stat *st, struct
 static int read_symlink_record(struct archive_in *in, struct err *e)
 {
     char target[TREE_PATH_MAX];
-    int r = read_archive_text(in, target, sizeof target, e);
+    int r = read_snapshot_text(in, target, sizeof target, e);
 
     if (r >= 0 && !target[0])
         return err_set(e, ERR_INVALID, "symbolic link without a target");
@@ -398,7 +398,7 @@ static int read_tree_record(struct archive_in *in, struct err *e)
         return leave_archive_dir(in, e);
     if (!kind || !strchr("dflpswh", (int)kind))
         return err_set(e, ERR_INVALID, "unknown record type");
-    r = read_archive_text(in, in->name, sizeof in->name, e);
+    r = read_snapshot_text(in, in->name, sizeof in->name, e);
     if (r < 0)
         return r;
     if (!in->name[0] || strchr(in->name, '/') || strcmp(in->name, ".") == 0 ||
