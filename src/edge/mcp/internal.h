@@ -40,7 +40,6 @@ void mcp_answered(struct mcp_session *s, const struct rpc_message *m);
 const struct json *mcp_param(const struct mcp_request *r, const char *name);
 struct str mcp_param_str(const struct mcp_request *r, const char *name);
 const struct json *mcp_object(const struct json *v, const char *name);
-struct str mcp_text(const struct json *v, const char *name);
 unsigned mcp_read_can(const struct json *capabilities);
 void mcp_write_str(struct json_writer *w, const char *key, const char *value);
 

@@ -18,12 +18,35 @@ struct mcp_request *mcp_request_ref(struct mcp_request *r)
     return r;
 }
 
+struct mcp_owned_ {
+    struct mcp_owned_ *older;
+    void (*on_end)(void *state);
+    max_align_t state[];
+};
+
+void *mcp_state(struct mcp_request *r, size_t size, void (*on_end)(void *state))
+{
+    struct mcp_owned_ *x = new0(sizeof *x + size);
+
+    x->older = r->owned_;
+    x->on_end = on_end;
+    r->owned_ = x;
+    r->state = x->state;
+    return x->state;
+}
+
 static void on_request_free(struct loop_later *l)
 {
     struct mcp_request *r = container_of(l, struct mcp_request, later);
 
     if (r->on_end)
         r->on_end(r);
+    for (struct mcp_owned_ *x; (x = r->owned_);) {
+        r->owned_ = x->older;
+        if (x->on_end)
+            x->on_end(x->state);
+        free(x);
+    }
     mcp_wishes_done(r);
     mcp_inputs_done(r);
     buf_done(&r->text);

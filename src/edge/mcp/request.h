@@ -62,7 +62,8 @@ struct mcp_request {
     struct buf values; /* of a completion, each ended by NUL */
     size_t n_values;
     uint64_t told;                            /* progress so far, of handlers that count */
-    void *state;                              /* the handler's own */
+    void *state;                              /* the handler's own: mcp_state(), or its own */
+    struct mcp_owned_ *owned_;                /* its states, newest first */
     void (*on_cancel)(struct mcp_request *r); /* cancelled: stop */
     void (*on_drain)(struct mcp_request *r);  /* the out accepts more, or is lost */
     void (*on_end)(struct mcp_request *r);    /* just before it is freed */
@@ -73,6 +74,10 @@ struct mcp_request {
 
 struct mcp_request *mcp_request_ref(struct mcp_request *r);
 void mcp_request_unref(struct mcp_request *r);
+/* Allocates a zeroed state of the handler and makes it r->state. It lives as long as the request;
+ * on_end, which may be NULL, then releases what the state owns. */
+void *mcp_state(struct mcp_request *r, size_t size, void (*on_end)(void *state))
+    __attribute__((returns_nonnull));
 static inline bool mcp_is_finished(const struct mcp_request *r)
 {
     return r->answered || r->cancelled;
@@ -127,6 +132,11 @@ const struct json *mcp_input(struct mcp_request *r, const char *key, const char 
 /* Whether the client supports the method. */
 bool mcp_client_supports(const struct mcp_request *r, const char *method);
 
+/* --- reading --- */
+
+/* The string member of an object, which may be NULL; p == NULL: it has none. */
+struct str mcp_text(const struct json *v, const char *name);
+
 /* --- lists --- */
 
 /* The offset in the request's cursor, 0 without one; or -1 after it has failed the request because
@@ -137,6 +147,7 @@ void mcp_next_cursor(struct json_writer *w, int64_t at);
 void mcp_page_resource(struct json_writer *w, struct str uri, const char *name,
                        const char *description, const char *type);
 void mcp_read_text(struct mcp_request *r, struct str uri, const char *type, struct str text);
+void mcp_read_json(struct mcp_request *r, struct str uri, mcp_write_fn *write, const void *what);
 void mcp_read_bytes(struct mcp_request *r, struct str uri, const char *type, struct str data);
 void mcp_fail_uri(struct mcp_request *r, struct str uri, const char *why);
 void mcp_prompt_text(struct mcp_request *r, const char *description, struct str text);

@@ -7,6 +7,8 @@
 #include "lib/crypto/encode.h"
 #include "edge/mcp/internal.h"
 
+enum { JSON_MAX = 8 << 20 }; /* of a resource */
+
 void mcp_resources_list(struct mcp_request *r)
 {
     const struct mcp_offer *o = r->session->server->offer;
@@ -113,6 +115,17 @@ void mcp_read_text(struct mcp_request *r, struct str uri, const char *type, stru
     w = begin_contents(r, uri, type);
     json_field_lossy(w, "text", text);
     end_contents(r);
+}
+
+void mcp_read_json(struct mcp_request *r, struct str uri, mcp_write_fn *write, const void *what)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(JSON_MAX);
+    struct json_writer w;
+
+    json_writer_init(&w, &text, JSON_COMPACT);
+    write(&w, what);
+    json_writer_finish(&w, NULL);
+    mcp_read_text(r, uri, "application/json", buf_str(&text));
 }
 
 void mcp_read_bytes(struct mcp_request *r, struct str uri, const char *type, struct str data)

@@ -26,8 +26,7 @@ struct mcp_tool {
     uint64_t hints;                  /* enum mcp_hints */
     const struct json_field *fields; /* of its arguments */
     size_t field_count;
-    const struct json_field *out_fields; /* of its structured result, or NULL */
-    size_t out_field_count;
+    const struct json_shape *result;       /* its structured result, or NULL */
     void (*schema)(struct json_writer *w); /* of its arguments, instead of `fields` */
     /* The arguments are an object; the tool binds and checks its members. Answers with the
      * functions of request.h; is called again for the same request when its inputs have arrived. */

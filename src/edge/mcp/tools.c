@@ -64,9 +64,9 @@ static void write_tool(struct json_writer *w, const struct mcp_tool *t)
         t->schema(w);
     else
         json_schema(t->fields, t->field_count, w);
-    if (t->out_fields) {
+    if (t->result) {
         json_key(w, STR("outputSchema"));
-        json_schema(t->out_fields, t->out_field_count, w);
+        json_schema(t->result->fields, t->result->field_count, w);
     }
     write_tool_hints(w, t);
     json_end_object(w);

@@ -13,39 +13,33 @@ struct approved_job {
     struct mcp_job job;
 };
 
-static void finish_approved_call(struct trust_call *c, const struct json *result)
-{
-    AUTO(buf_done) struct buf text = BUF_INIT(MCP_MESSAGE_MAX);
-    struct json_writer w;
-
-    json_writer_init(&w, &text, JSON_COMPACT);
-    json_put_tree(&w, result);
-    if (json_writer_finish(&w, NULL) < 0)
-        approved_fail(c, "the result cannot be written as JSON");
-    else
-        trust_call_done(c, false, buf_str(&text));
-}
-
 /* The text of the error result of a tool. */
 static const char *tool_failure_text(const struct json *result)
 {
     const struct json *content = json_get(result, STR("content"));
-    const struct json *text = content && content->type == JSON_ARRAY && content->list.n
-                                  ? json_get(json_first(content), STR("text"))
-                                  : NULL;
+    struct str text = content && content->type == JSON_ARRAY && content->list.n
+                          ? mcp_text(json_first(content), "text")
+                          : STR("the tool failed");
 
-    return text && text->type == JSON_STR ? text->s.p : "the tool failed";
+    return text.p ? text.p : "the tool failed";
 }
 
 static void on_approved_call_ran(struct mcp_job *j, const struct json *result, const char *error)
 {
+    AUTO(buf_done) struct buf text = BUF_INIT(MCP_MESSAGE_MAX);
     struct approved_job *x = container_of(j, struct approved_job, job);
     const struct json *data = result ? json_get(result, STR("structuredContent")) : NULL;
+    struct json_writer w;
 
+    json_writer_init(&w, &text, JSON_COMPACT);
+    if (!error && data)
+        json_put_tree(&w, data);
     if (error || !data)
         approved_fail(x->call, error ? error : tool_failure_text(result));
+    else if (json_writer_finish(&w, NULL) < 0)
+        approved_fail(x->call, "the result cannot be written as JSON");
     else
-        finish_approved_call(x->call, data);
+        trust_call_done(x->call, false, buf_str(&text));
     free(x);
 }
 

@@ -15,26 +15,6 @@ enum { PACKAGES_MAX = 64, TIMEOUT_MAX = 1800, CONTENT_MAX = MCP_FILE_MAX / 3 * 4
             .required = true, .min = 1, .max = ID_MAX - 1,                                         \
             .doc = "The id that sandbox_create returned."                                          \
     }
-#define PATH(type)                                                                                 \
-    {                                                                                              \
-        "path", JSON_KIND_STR, JSON_AT(type, path),                                                \
-            .required = true, .min = 1, .max = PATH_MAX - 1,                                       \
-            .doc = "Absolute path of a file in the sandbox."                                       \
-    }
-#define TEXT(type, name_, member, doc_)                                                            \
-    {                                                                                              \
-        name_, JSON_KIND_STR, JSON_AT(type, member), .doc = doc_                                   \
-    }
-#define ALWAYS(type, name_, member, doc_)                                                          \
-    {                                                                                              \
-        name_, JSON_KIND_STR, JSON_AT(type, member), .required = true, .doc = doc_                 \
-    }
-#define ENCODING(type)                                                                             \
-    {                                                                                              \
-        "encoding", JSON_KIND_ENUM, JSON_AT(type, encoding),                                       \
-            .names = mcp_encoding_names, .preset = "text",                                         \
-            .doc = "Encoding of content: text (UTF-8) or base64 (any bytes)."                      \
-    }
 #define TIMEOUT(type)                                                                              \
     {                                                                                              \
         "timeout_s", JSON_KIND_INT, JSON_AT(type, timeout_s),                                      \
@@ -61,24 +41,35 @@ static const struct json_field create_in[] = {
       .doc = "Leave it out: inputs bring in directories of the host, which tool callers may not "
              "use. Write files with sandbox_write instead." },
 };
+
+#define AT(member)           JSON_AT(struct tool_created, member)
+#define RECORD(type, member) .via = offsetof(type, record), JSON_AT(struct sandbox_record, member)
+
 static const struct json_field create_out[] = {
-    ALWAYS(struct tool_created, "sandbox_id", sandbox_id, "The id for all other tools."),
-    ALWAYS(struct tool_created, "isolation_level", isolation_level, "The kind of isolation."),
-    { "cold_start_ms", JSON_KIND_INT, JSON_AT(struct tool_created, cold_start_ms), .required = true,
+    { "sandbox_id", JSON_KIND_CHARS, RECORD(struct tool_created, id), .required = true,
+      .doc = "The id for all other tools." },
+    { "isolation_level", JSON_KIND_TEXT, AT(isolation_level), .required = true,
+      .doc = "The kind of isolation." },
+    { "cold_start_ms", JSON_KIND_INT, AT(cold_start_ms), .required = true,
       .doc = "Milliseconds until the sandbox was ready." },
-    { "language_support", JSON_KIND_STRS, JSON_AT(struct tool_created, language_support),
-      .required = true, .doc = "Supported languages; any: those of its image." },
-    ALWAYS(struct tool_created, "egress_policy", egress_policy,
-           "deny: no network; enforced: only hosts that its policy allows."),
-    { "attestation", JSON_KIND_BOOL, JSON_AT(struct tool_created, attestation), .required = true,
+    { "language_support", JSON_KIND_TEXTS, AT(language_support), .required = true,
+      .doc = "Supported languages; any: those of its image." },
+    { "egress_policy", JSON_KIND_TEXT, AT(egress_policy), .required = true,
+      .doc = "deny: no network; enforced: only hosts that its policy allows." },
+    { "attestation", JSON_KIND_BOOL, AT(attestation), .required = true,
       .doc = "Whether the provider supports attestation." },
-    TEXT(struct tool_created, "profile", profile, "The profile of the sandbox."),
-    TEXT(struct tool_created, "provider", provider, "The provider that made the sandbox."),
-    TEXT(struct tool_created, "provider_version", provider_version, "The version of the provider."),
-    TEXT(struct tool_created, "expires_at", expires_at, "When the sandbox expires."),
-    TEXT(struct tool_created, "workdir", workdir,
-         "Working directory of commands; if absent, the home directory of their user."),
+    { "profile", JSON_KIND_CHARS, RECORD(struct tool_created, profile),
+      .doc = "The profile of the sandbox." },
+    { "provider", JSON_KIND_CHARS, RECORD(struct tool_created, extension),
+      .doc = "The provider that made the sandbox." },
+    { "provider_version", JSON_KIND_TEXT, AT(provider_version),
+      .doc = "The version of the provider." },
+    { "expires_at", JSON_KIND_CHARS, AT(expires_at), .optional = true,
+      .doc = "When the sandbox expires." },
+    { "workdir", JSON_KIND_TEXT, AT(workdir),
+      .doc = "Working directory of commands; if absent, the home directory of their user." },
 };
+static const struct json_shape created_result = { NULL, JSON_FIELDS(create_out) };
 
 static const struct json_field list_in[] = {
     { "limit", JSON_KIND_UINT, JSON_AT(struct tool_list, limit), .min = 1, .max = 200,
@@ -87,30 +78,37 @@ static const struct json_field list_in[] = {
       .doc = "next_cursor of the previous page." },
 };
 static const struct json_field listed_box[] = {
-    ALWAYS(struct tool_listed_box, "sandbox_id", sandbox_id, NULL),
-    ALWAYS(struct tool_listed_box, "state", state,
-           "Sandboxes that are ready or active can be used."),
-    ALWAYS(struct tool_listed_box, "profile", profile, NULL),
-    ALWAYS(struct tool_listed_box, "provider", provider, NULL),
-    TEXT(struct tool_listed_box, "created_at", created_at, NULL),
-    TEXT(struct tool_listed_box, "expires_at", expires_at, NULL),
+    { "sandbox_id", JSON_KIND_CHARS, RECORD(struct tool_listed_box, id), .required = true },
+    /* loose: the schema does not name the states */
+    { "state", JSON_KIND_ENUM, RECORD(struct tool_listed_box, state), .required = true,
+      .loose = true, .names = sandbox_state_names,
+      .doc = "Sandboxes that are ready or active can be used." },
+    { "profile", JSON_KIND_CHARS, RECORD(struct tool_listed_box, profile), .required = true },
+    { "provider", JSON_KIND_CHARS, RECORD(struct tool_listed_box, extension), .required = true },
+    { "created_at", JSON_KIND_CHARS, JSON_AT(struct tool_listed_box, created_at),
+      .optional = true },
+    { "expires_at", JSON_KIND_CHARS, JSON_AT(struct tool_listed_box, expires_at),
+      .optional = true },
 };
 static const struct json_field list_out[] = {
-    ALWAYS(struct tool_listed, "provider_version", provider_version,
-           "The version of the local provider."),
+    { "provider_version", JSON_KIND_TEXT, JSON_AT(struct tool_listed, provider_version),
+      .required = true, .doc = "The version of the local provider." },
     { "sandboxes", JSON_KIND_OBJECTS, JSON_AT(struct tool_listed, sandboxes), .required = true,
       .item_size = sizeof(struct tool_listed_box), JSON_FIELDS(listed_box) },
-    TEXT(struct tool_listed, "next_cursor", next_cursor,
-         "The cursor of the next page, if there is one."),
+    { "next_cursor", JSON_KIND_TEXT, JSON_AT(struct tool_listed, next_cursor),
+      .doc = "The cursor of the next page, if there is one." },
 };
+static const struct json_shape listed_result = { NULL, JSON_FIELDS(list_out) };
 
 static const struct json_field destroy_in[] = { BOX(struct tool_destroy) };
 static const struct json_field destroy_out[] = {
-    ALWAYS(struct tool_destroyed, "sandbox_id", sandbox_id, NULL),
-    ALWAYS(struct tool_destroyed, "state", state, NULL),
-    TEXT(struct tool_destroyed, "kept_snapshot", kept_snapshot,
-         "The snapshot of changes that could not be synced back to the workspace."),
+    { "sandbox_id", JSON_KIND_TEXT, JSON_AT(struct tool_destroyed, sandbox_id), .required = true },
+    { "state", JSON_KIND_TEXT, JSON_AT(struct tool_destroyed, state), .required = true },
+    { "kept_snapshot", JSON_KIND_TEXT, JSON_AT(struct tool_destroyed, kept_snapshot),
+      .optional = true,
+      .doc = "The snapshot of changes that could not be synced back to the workspace." },
 };
+static const struct json_shape destroyed_result = { NULL, JSON_FIELDS(destroy_out) };
 
 static const struct json_field exec_in[] = {
     BOX(struct tool_exec),
@@ -126,24 +124,29 @@ static const struct json_field exec_in[] = {
       .doc = "The program's standard input, followed by end of file." },
     TIMEOUT(struct tool_exec),
 };
+
+#undef AT
+#define AT(member) JSON_AT(struct tool_executed, member)
+
 static const struct json_field exec_out[] = {
-    { "exit_code", JSON_KIND_INT, JSON_AT(struct tool_executed, exit_code),
-      .seen = offsetof(struct tool_executed, exited),
+    { "exit_code", JSON_KIND_INT, AT(exit_code), .seen = offsetof(struct tool_executed, exited),
       .doc = "The exit code; absent if the program was killed." },
-    TEXT(struct tool_executed, "signal", signal, "The signal that killed the program."),
-    { "timed_out", JSON_KIND_BOOL, JSON_AT(struct tool_executed, timed_out), .required = true,
+    { "signal", JSON_KIND_TEXT, AT(ended.signal), .optional = true,
+      .doc = "The signal that killed the program." },
+    { "timed_out", JSON_KIND_BOOL, AT(ended.timed_out), .required = true,
       .doc = "The program was killed at its timeout." },
-    TEXT(struct tool_executed, "stdout", stdout_, "The output, if it is text."),
-    TEXT(struct tool_executed, "stderr", stderr_, "The output, if it is text."),
-    TEXT(struct tool_executed, "stdout_b64", stdout_b64,
-         "The output in base64, if it is not text."),
-    TEXT(struct tool_executed, "stderr_b64", stderr_b64,
-         "The output in base64, if it is not text."),
-    { "truncated", JSON_KIND_BOOL, JSON_AT(struct tool_executed, truncated), .required = true,
+    { "stdout", JSON_KIND_SLICE, AT(out.text), .doc = "The output, if it is text." },
+    { "stderr", JSON_KIND_SLICE, AT(err.text), .doc = "The output, if it is text." },
+    { "stdout_b64", JSON_KIND_SLICE, AT(out.base64),
+      .doc = "The output in base64, if it is not text." },
+    { "stderr_b64", JSON_KIND_SLICE, AT(err.base64),
+      .doc = "The output in base64, if it is not text." },
+    { "truncated", JSON_KIND_BOOL, AT(truncated), .required = true,
       .doc = "The output was truncated." },
-    { "duration_ms", JSON_KIND_INT, JSON_AT(struct tool_executed, duration_ms), .required = true,
+    { "duration_ms", JSON_KIND_INT, AT(duration_ms), .required = true,
       .doc = "Duration in milliseconds." },
 };
+static const struct json_shape executed_result = { NULL, JSON_FIELDS(exec_out) };
 
 static const struct json_field install_in[] = {
     BOX(struct tool_install),
@@ -155,65 +158,82 @@ static const struct json_field install_in[] = {
     TIMEOUT(struct tool_install),
 };
 
-static const struct json_field read_in[] = { BOX(struct tool_read), PATH(struct tool_read),
-                                             ENCODING(struct tool_read) };
+#define PATH                                                                                       \
+    {                                                                                              \
+        "path", JSON_KIND_STR, JSON_AT(struct tool_file, path),                                    \
+            .required = true, .min = 1, .max = PATH_MAX - 1,                                       \
+            .doc = "Absolute path of a file in the sandbox."                                       \
+    }
+#define ENCODING                                                                                   \
+    {                                                                                              \
+        "encoding", JSON_KIND_ENUM, JSON_AT(struct tool_file, encoding),                           \
+            .names = mcp_encoding_names, .preset = "text",                                         \
+            .doc = "Encoding of content: text (UTF-8) or base64 (any bytes)."                      \
+    }
+#define SHOWN_PATH                                                                                 \
+    {                                                                                              \
+        "path", JSON_KIND_TEXT, JSON_AT(struct tool_content, path), .required = true               \
+    }
+#define SIZE                                                                                       \
+    {                                                                                              \
+        "bytes", JSON_KIND_UINT, JSON_AT(struct tool_content, bytes),                              \
+            .required = true, .doc = "The size of the file."                                       \
+    }
+
+static const struct json_field read_in[] = { BOX(struct tool_file), PATH, ENCODING };
 static const struct json_field read_out[] = {
-    ALWAYS(struct tool_content, "path", path, NULL),
-    ALWAYS(struct tool_content, "content", content, NULL),
+    SHOWN_PATH,
+    { "content", JSON_KIND_SLICE, JSON_AT(struct tool_content, content), .required = true },
     { "encoding", JSON_KIND_ENUM, JSON_AT(struct tool_content, encoding), .required = true,
       .names = mcp_encoding_names },
-    { "bytes", JSON_KIND_UINT, JSON_AT(struct tool_content, bytes), .required = true,
-      .doc = "The size of the file." },
+    SIZE,
 };
+static const struct json_shape read_result = { NULL, JSON_FIELDS(read_out) };
 
 static const struct json_field write_in[] = {
-    BOX(struct tool_write),
-    PATH(struct tool_write),
-    { "content", JSON_KIND_STR, JSON_AT(struct tool_write, content), .required = true,
+    BOX(struct tool_file),
+    PATH,
+    { "content", JSON_KIND_STR, JSON_AT(struct tool_file, content), .required = true,
       .max = CONTENT_MAX, .doc = "The complete contents; replaces an existing file." },
-    ENCODING(struct tool_write),
+    ENCODING,
 };
-static const struct json_field write_out[] = {
-    ALWAYS(struct tool_written, "path", path, NULL),
-    { "bytes", JSON_KIND_UINT, JSON_AT(struct tool_written, bytes), .required = true,
-      .doc = "The size of the file." },
-};
-
-#define IN(table)  .fields = (table), .field_count = COUNT_OF(table)
-#define OUT(table) .out_fields = (table), .out_field_count = COUNT_OF(table)
+static const struct json_field write_out[] = { SHOWN_PATH, SIZE };
+static const struct json_shape written_result = { NULL, JSON_FIELDS(write_out) };
 
 const struct mcp_tool mcp_tools[MCP_TOOL_COUNT] = {
     { "sandbox_create", "Create a sandbox",
       "Creates an isolated environment for programs, and waits until it is ready. It has its own "
       "files, processes and limits, and no network unless capabilities.network requests it.",
-      IN(create_in), OUT(create_out), .call = mcp_tool_create },
+      JSON_FIELDS(create_in), .result = &created_result, .call = mcp_tool_create },
     { "sandbox_exec", "Run a command",
       "Runs a command in a sandbox and answers with its output and exit code. Output is sent as "
       "progress while it runs; cancelling kills it with everything it started.",
-      .hints = MCP_DESTRUCTIVE | MCP_OPEN_WORLD | MCP_MAY_BE_TASK, IN(exec_in), OUT(exec_out),
-      .call = mcp_tool_exec },
+      .hints = MCP_DESTRUCTIVE | MCP_OPEN_WORLD | MCP_MAY_BE_TASK, JSON_FIELDS(exec_in),
+      .result = &executed_result, .call = mcp_tool_exec },
     { "sandbox_read", "Read a file", "Reads a file of a sandbox: text, or any bytes as base64.",
-      .hints = MCP_READ_ONLY | MCP_IDEMPOTENT, IN(read_in), OUT(read_out), .call = mcp_tool_read },
+      .hints = MCP_READ_ONLY | MCP_IDEMPOTENT, JSON_FIELDS(read_in), .result = &read_result,
+      .call = mcp_tool_read },
     { "sandbox_write", "Write a file",
       "Writes a file in a sandbox, whole or not at all: text, or any bytes as base64. Directories "
       "on the way are made.",
-      .hints = MCP_DESTRUCTIVE | MCP_IDEMPOTENT, IN(write_in), OUT(write_out),
+      .hints = MCP_DESTRUCTIVE | MCP_IDEMPOTENT, JSON_FIELDS(write_in), .result = &written_result,
       .call = mcp_tool_write },
     { "sandbox_install", "Install packages",
       "Installs packages in a sandbox with a package manager that its image has. They come through "
       "the network, as far as the sandbox's egress policy lets it.",
-      .hints = MCP_OPEN_WORLD | MCP_MAY_BE_TASK, IN(install_in), OUT(exec_out),
-      .call = mcp_tool_install },
+      .hints = MCP_OPEN_WORLD | MCP_MAY_BE_TASK, JSON_FIELDS(install_in),
+      .result = &executed_result, .call = mcp_tool_install },
     { "sandbox_destroy", "Destroy a sandbox",
       "Ends a sandbox and everything in it. Read what you want to keep before.",
-      .hints = MCP_DESTRUCTIVE | MCP_IDEMPOTENT, IN(destroy_in), OUT(destroy_out),
-      .call = mcp_tool_destroy },
+      .hints = MCP_DESTRUCTIVE | MCP_IDEMPOTENT, JSON_FIELDS(destroy_in),
+      .result = &destroyed_result, .call = mcp_tool_destroy },
     { "sandbox_list", "List sandboxes", "Lists your sandboxes and their states.",
-      .hints = MCP_READ_ONLY | MCP_IDEMPOTENT, IN(list_in), OUT(list_out), .call = mcp_tool_list },
+      .hints = MCP_READ_ONLY | MCP_IDEMPOTENT, JSON_FIELDS(list_in), .result = &listed_result,
+      .call = mcp_tool_list },
 };
 
 struct tool_answer {
-    const struct mcp_tool *tool;
+    const struct json_shape *shape;
     const void *result;
 };
 
@@ -221,12 +241,10 @@ static void write_tool_answer(struct json_writer *w, const void *what)
 {
     const struct tool_answer *a = what;
 
-    json_unbind(a->result, a->tool->out_fields, a->tool->out_field_count, w);
+    json_put_shape(w, a->shape, a->result);
 }
 
 void mcp_tool_answer(struct mcp_request *r, const void *result)
 {
-    const struct tool_answer a = { .tool = r->tool, .result = result };
-
-    mcp_tool_reply(r, write_tool_answer, &a);
+    mcp_tool_reply(r, write_tool_answer, &(struct tool_answer){ r->tool->result, result });
 }

@@ -3,7 +3,9 @@
 #ifndef EDGE_TOOLS_ARGUMENTS_H
 #define EDGE_TOOLS_ARGUMENTS_H
 
+#include "edge/core/answers.h"
 #include "edge/tools/tools.h"
+#include "base/rfc3339.h"
 
 enum mcp_encoding { ENCODING_TEXT, ENCODING_BASE64 };
 enum mcp_manager { MANAGER_APT, MANAGER_PIP, MANAGER_NPM, MANAGER_CARGO, MANAGER_GO };
@@ -15,8 +17,9 @@ struct tool_create {
 };
 
 struct tool_created {
-    const char *sandbox_id, *profile, *provider, *provider_version;
-    const char *isolation_level, *egress_policy, *expires_at, *workdir;
+    const char *provider_version, *isolation_level, *egress_policy, *workdir;
+    const struct sandbox_record *record;
+    char expires_at[TIME_TEXT];
     int64_t cold_start_ms;
     struct json_strs language_support;
     bool attestation;
@@ -28,7 +31,8 @@ struct tool_list {
 };
 
 struct tool_listed_box {
-    const char *sandbox_id, *state, *profile, *provider, *created_at, *expires_at;
+    char created_at[TIME_TEXT], expires_at[TIME_TEXT];
+    const struct sandbox_record *record;
 };
 
 struct tool_listed {
@@ -59,35 +63,28 @@ struct tool_install {
 };
 
 struct tool_executed {
-    int64_t exit_code, duration_ms;
-    bool exited;        /* exit_code is valid */
-    const char *signal; /* or NULL */
-    bool timed_out, truncated;
-    const char *stdout_, *stderr_, *stdout_b64, *stderr_b64;
+    struct ended_answer ended;
+    int exit_code;
+    bool exited; /* exit_code is valid */
+    bool truncated;
+    struct bytes_answer out, err;
+    int64_t duration_ms;
 };
 
-struct tool_read {
+struct tool_file { /* of sandbox_read and sandbox_write */
     const char *sandbox_id, *path;
+    const char *content; /* of sandbox_write */
     enum mcp_encoding encoding;
 };
 
 struct tool_content {
-    const char *path, *content;
-    enum mcp_encoding encoding;
-    uint64_t bytes;
-};
-
-struct tool_write {
-    const char *sandbox_id, *path, *content;
-    enum mcp_encoding encoding;
-};
-
-struct tool_written {
     const char *path;
+    struct str content;
+    enum mcp_encoding encoding;
     uint64_t bytes;
 };
 
-/* Answers with a struct as described by the result table of the request's tool. */
+/* Answers with a struct as the result of the request's tool describes it. */
 void mcp_tool_answer(struct mcp_request *r, const void *result);
 
 #endif

@@ -21,6 +21,7 @@ static const struct {
 
 bool mcp_token_allows(const struct caller *who, const char *tool, struct mcp_verdict *ret)
 {
+    ret->kind = MCP_DENY;
     for (size_t i = 0; i < COUNT_OF(verbs); i++) {
         if (strcmp(verbs[i].tool, tool) != 0)
             continue;
@@ -29,10 +30,8 @@ bool mcp_token_allows(const struct caller *who, const char *tool, struct mcp_ver
         snprintf(ret->reason, sizeof ret->reason,
                  "this token does not allow '%s': ask its owner for one that does",
                  token_verb_names[verbs[i].verb]);
-        ret->kind = MCP_DENY;
         return false;
     }
-    ret->kind = MCP_DENY; /* unknown tool */
     snprintf(ret->reason, sizeof ret->reason, "the tool %s is not available", tool);
     return false;
 }
@@ -55,34 +54,23 @@ static void free_authorization(struct tool_authorization *x)
     free(x);
 }
 
-static const enum mcp_verdict_kind kinds[VERDICT_KIND_COUNT_] = {
-    [VERDICT_ALLOW] = MCP_ALLOW,
-    [VERDICT_DENY] = MCP_DENY,
-    [VERDICT_RATE_LIMIT] = MCP_RATE_LIMIT,
-    [VERDICT_REQUIRE_APPROVAL] = MCP_REQUIRE_APPROVAL,
+static const struct {
+    enum mcp_verdict_kind kind;
+    const char *advice;
+} kinds[VERDICT_KIND_COUNT_] = {
+    [VERDICT_ALLOW] = { MCP_ALLOW, "Do not repeat this call unchanged." },
+    [VERDICT_DENY] = { MCP_DENY, "Do not repeat this call unchanged." },
+    [VERDICT_RATE_LIMIT] = { MCP_RATE_LIMIT, "Wait, or make fewer calls." },
+    [VERDICT_REQUIRE_APPROVAL] = { MCP_REQUIRE_APPROVAL,
+                                   "A master must approve it (sandboxer approvals approve). It "
+                                   "then runs automatically; call the tool again with "
+                                   "_meta \"" MCP_REQUEST_ID "\" to get its result." },
 };
-
-static const char *verdict_advice(enum verdict_kind kind)
-{
-    switch (kind) {
-    case VERDICT_RATE_LIMIT:
-        return "Wait, or make fewer calls.";
-    case VERDICT_REQUIRE_APPROVAL:
-        return "A master must approve it (sandboxer approvals approve). It then runs "
-               "automatically; call the tool again with _meta \"" MCP_REQUEST_ID
-               "\" to get its result.";
-    case VERDICT_ALLOW:
-    case VERDICT_DENY:
-    case VERDICT_KIND_COUNT_:
-        break;
-    }
-    return "Do not repeat this call unchanged.";
-}
 
 static void fill_mcp_verdict(const struct verdict *v, struct mcp_verdict *ret)
 {
-    ret->kind = kinds[v->kind];
-    snprintf(ret->reason, sizeof ret->reason, "%s. %s", v->reason, verdict_advice(v->kind));
+    ret->kind = kinds[v->kind].kind;
+    snprintf(ret->reason, sizeof ret->reason, "%s. %s", v->reason, kinds[v->kind].advice);
     memcpy(ret->request_id, v->request_id, sizeof ret->request_id);
     memcpy(ret->audit_id, v->audit_id, sizeof ret->audit_id);
     ret->granted = v->granted;
@@ -90,20 +78,12 @@ static void fill_mcp_verdict(const struct verdict *v, struct mcp_verdict *ret)
 
 void mcp_deny(struct mcp_request *r, const char *tool, struct mcp_verdict *v)
 {
-    const struct mcp_client *m = mcp_client_of(r);
-    const struct trust_refusal x = { .type = "mcp.refused",
-                                     .peer = m->peer,
-                                     .owner = m->caller.owner,
-                                     .actor = &m->caller.actor,
-                                     .tool = str_from(tool),
-                                     .code = (int)v->kind,
-                                     .reason = v->reason,
-                                     .audit = v->audit_id };
+    struct mcp_refusal x = { .tool = str_from(tool), .code = (int)v->kind, .reason = v->reason };
 
     if (mcp_is_finished(r))
         return;
-    if (id_make("aud_", v->audit_id, NULL) >= 0)
-        trust_refused(m->api->trust, &x);
+    mcp_client_refused(r->session->user, &x);
+    memcpy(v->audit_id, x.audit_id, sizeof v->audit_id);
     mcp_refuse(r, v);
 }
 
@@ -126,14 +106,6 @@ static void deliver_verdict(struct mcp_request *r, const struct mcp_verdict *v,
 
 /* An invalid sandbox id is reported as an error result of the tool, so that the model can correct
  * it. */
-static bool is_wrong_id(const struct tool_authorization *x)
-{
-    const struct verdict *v = &x->op.verdict;
-
-    return !x->go && v->kind == VERDICT_DENY &&
-           str_ends(str_from(v->rule), STR(".args.sandbox_id"));
-}
-
 static void fail_wrong_id(struct mcp_request *r, const struct mcp_verdict *v)
 {
     const struct json *id = json_get(r->arguments, STR("sandbox_id"));
@@ -159,7 +131,8 @@ static void on_tool_judged(struct trust_op *op, int r, const struct err *e)
     struct mcp_request *q = x->request;
     void (*go)(struct mcp_request *) = x->go;
     struct mcp_verdict v = { .kind = MCP_DENY };
-    bool wrong_id = r >= 0 && is_wrong_id(x);
+    bool wrong_id = r >= 0 && !go && op->verdict.kind == VERDICT_DENY &&
+                    str_ends(str_from(op->verdict.rule), STR(".args.sandbox_id"));
     char tool[TOOL_MAX];
 
     str_copy(op->ask.tool, tool, sizeof tool);
@@ -247,7 +220,7 @@ static void query_tool_policy(struct mcp_request *r, const struct mcp_equal *wha
 bool mcp_may_call(struct mcp_request *r, const char *tool)
 {
     struct caller who = mcp_client_of(r)->caller;
-    struct mcp_verdict v = { .kind = MCP_ALLOW };
+    struct mcp_verdict v = { 0 };
 
     if (r->trust.less)
         who.verbs &= r->trust.verbs;

@@ -41,13 +41,10 @@ struct mcp_client *mcp_client_new(struct api *a, const struct caller *who)
 {
     struct mcp_client *m = new0(sizeof *m);
 
-    m->api = a;
-    m->control = a->control;
-    m->caller = *who;
+    *m = (struct mcp_client){ .api = a, .control = a->control, .caller = *who, .uid = -1 };
     m->caller.actor.kind = ACTOR_AGT;
     m->caller.gated = false; /* a session has only the network that it declares */
     m->account = account_of(a->control, m->caller.owner, m->caller.family);
-    m->uid = -1;
     arena_init(&m->arena, CLIENT_MAX);
     m->caller.labels = (struct json_map){ NULL, 0 };
     for (size_t i = 0; i < who->labels.n; i++)
@@ -146,13 +143,6 @@ static void on_peer_registered(struct peer_op *op, int r, const struct err *e)
     free(x);
 }
 
-static enum peer_way client_peer_way(const struct mcp_session *s, const struct mcp_client *m)
-{
-    if (s->stateless)
-        return PEER_BY_CALLER;
-    return m->secret[0] ? PEER_BY_SECRET : PEER_BY_SESSION;
-}
-
 void mcp_client_meet(struct mcp_session *s, struct str client)
 {
     struct mcp_client *m = s->user;
@@ -167,7 +157,9 @@ void mcp_client_meet(struct mcp_session *s, struct str client)
     x->session = mcp_session_ref(s);
     snprintf(x->client, sizeof x->client, "%.*s", client.n > 200 ? 200 : (int)client.n,
              client.n ? client.p : "mcp");
-    x->op = (struct peer_op){ .way = client_peer_way(s, m),
+    x->op = (struct peer_op){ .way = s->stateless   ? PEER_BY_CALLER
+                                     : m->secret[0] ? PEER_BY_SECRET
+                                                    : PEER_BY_SESSION,
                               .secret = str_from(m->secret),
                               .caller = &m->caller,
                               .uid = m->uid,

@@ -14,7 +14,6 @@ enum { KEPT_MAX = 3, TAIL = 700 };
 
 struct execution {
     struct mcp_run run;
-    struct process_request process;
     struct buf out[2];
     struct {
         char bytes[KEPT_MAX]; /* an incomplete UTF-8 character */
@@ -26,14 +25,13 @@ struct execution {
     const char *manager; /* of sandbox_install; NULL: sandbox_exec */
 };
 
-static void on_execution_end(struct mcp_request *r)
+static void release_execution(void *state)
 {
-    struct execution *x = r->state;
+    struct execution *x = state;
 
     mcp_run_done(&x->run);
     buf_done(&x->out[0]);
     buf_done(&x->out[1]);
-    free(x);
 }
 
 /* --- live output --- */
@@ -111,20 +109,16 @@ static bool on_tool_output(struct mcp_run *run, int channel, struct str data)
 
 /* --- the result --- */
 
-static void fill_tool_output(struct execution *x, int i, const char **text, const char **coded)
+static struct bytes_answer show_output(const struct execution *x, int i, struct buf *room)
 {
-    struct arena *a = &x->run.request->arena;
-    struct buf b64 AUTO(buf_done) = BUF_INIT(2 * MCP_OUTPUT_MAX);
     struct str data = buf_str(&x->out[i]);
 
     if (x->truncated && data.n == x->out[i].max)
         data.n -= cut_character(data);
-    if (mcp_is_text(data)) {
-        *text = arena_dup(a, data);
-        return;
-    }
-    crypto_base64(data, &b64);
-    *coded = arena_dup(a, buf_str(&b64));
+    if (mcp_is_text(data))
+        return (struct bytes_answer){ .text = data.p ? data : STR("") };
+    crypto_base64(data, room);
+    return (struct bytes_answer){ .base64 = buf_str(room) };
 }
 
 static void fail_install(struct execution *x, const struct tool_executed *out)
@@ -142,39 +136,36 @@ static void fail_install(struct execution *x, const struct tool_executed *out)
             "%s did not install it%s. If it could not reach its server, the sandbox has no "
             "network, or its egress policy does not name that server: create one with "
             "capabilities.network. It ended with:\n%.*s",
-            x->manager, out->timed_out ? " in time" : "", (int)n, text.p + text.n - n);
+            x->manager, out->ended.timed_out ? " in time" : "", (int)n, text.p + text.n - n);
 }
 
 static void on_tool_program_ended(struct mcp_run *run, const struct backend_end *end)
 {
     struct execution *x = container_of(run, struct execution, run);
-    struct mcp_request *r = run->request;
-    char number[16];
+    struct buf room[] = { BUF_INIT(2 * MCP_OUTPUT_MAX), BUF_INIT(2 * MCP_OUTPUT_MAX) };
     struct tool_executed out = { .exited = end->how == BACKEND_EXITED,
                                  .exit_code = end->status,
-                                 .timed_out = end->how == BACKEND_TIMED_OUT,
                                  .truncated = x->truncated,
                                  .duration_ms = (clock_mono() - x->began_ns) / NS_PER_MS };
 
     for (int i = 0; i < 2; i++)
         send_output_progress(x, i + 1, (struct str){ x->kept[i].bytes, x->kept[i].n });
     if (end->how == BACKEND_LOST) {
-        mcp_tool_fail(r,
+        mcp_tool_fail(run->request,
                       "The sandbox ended before the command did. sandbox_list shows what is left; "
                       "sandbox_create makes a new one.");
         return;
     }
-    if (end->how == BACKEND_SIGNALLED) {
-        snprintf(number, sizeof number, "%d", end->status);
-        out.signal = signal_name(end->status) ? signal_name(end->status) : number;
-    }
+    ended_answer_fill(&out.ended, end, NULL);
     if (x->manager && (!out.exited || out.exit_code)) {
         fail_install(x, &out);
         return;
     }
-    fill_tool_output(x, 0, &out.stdout_, &out.stdout_b64);
-    fill_tool_output(x, 1, &out.stderr_, &out.stderr_b64);
-    mcp_tool_answer(r, &out);
+    out.out = show_output(x, 0, &room[0]);
+    out.err = show_output(x, 1, &room[1]);
+    mcp_tool_answer(run->request, &out);
+    buf_done(&room[0]);
+    buf_done(&room[1]);
 }
 
 static void on_tool_program_failed(struct mcp_run *run, const struct err *e)
@@ -188,48 +179,37 @@ static const struct mcp_run_events events = { .output = on_tool_output,
 
 static void cancel_execution(struct mcp_request *r)
 {
-    struct execution *x = r->state;
-
-    mcp_run_cancel(&x->run);
+    mcp_run_cancel(&((struct execution *)r->state)->run);
 }
 
 static void on_execution_drained(struct mcp_request *r)
 {
-    struct execution *x = r->state;
-
-    mcp_run_resume(&x->run);
+    mcp_run_resume(&((struct execution *)r->state)->run);
 }
 
-static void start_execution(struct mcp_request *r, const char *box, struct execution *x,
-                            struct str input)
+static void start_execution(struct mcp_request *r, const char *box, const char *manager,
+                            const struct process_request *q, struct str input)
 {
     struct sandbox *s = mcp_sandbox(r, box);
     struct process_start begin;
+    struct execution *x;
     struct err e;
 
-    if (!s || process_start_fill(s, &x->process, &r->arena, &begin, &e) < 0) {
-        if (s)
-            mcp_fail_err(r, "The command cannot be started", &e);
-        free(x);
+    if (!s)
+        return;
+    if (process_start_fill(s, q, &r->arena, &begin, &e) < 0) {
+        mcp_fail_err(r, "The command cannot be started", &e);
     } else {
+        x = mcp_state(r, sizeof *x, release_execution);
+        x->manager = manager;
         x->began_ns = clock_mono();
         for (int i = 0; i < 2; i++) /* stored results are smaller */
             buf_init(&x->out[i], r->session->approved ? MCP_KEPT_MAX : MCP_OUTPUT_MAX);
-        r->state = x;
-        r->on_end = on_execution_end;
         r->on_cancel = cancel_execution;
         r->on_drain = on_execution_drained;
-        mcp_run_program(&x->run, r, s, &begin, input, &events);
+        mcp_run_start(&x->run, r, s, &begin, input, true, &events);
     }
-    if (s)
-        sandbox_unref(s);
-}
-
-static struct execution *new_execution(void)
-{
-    struct execution *x = new0(sizeof *x);
-
-    return x;
+    sandbox_unref(s);
 }
 
 /* --- sandbox_exec --- */
@@ -252,7 +232,7 @@ void mcp_tool_exec(struct mcp_request *r, const struct json *v)
 {
     const char **shell = arena_array(&r->arena, 3, sizeof *shell);
     struct tool_exec in = { 0 };
-    struct execution *x;
+    struct process_request q;
 
     if (!mcp_arguments(r, v, &in))
         return;
@@ -263,15 +243,13 @@ void mcp_tool_exec(struct mcp_request *r, const struct json *v)
     shell[0] = "/bin/sh";
     shell[1] = "-c";
     shell[2] = in.command;
-    x = new_execution();
-    x->process =
-        (struct process_request){ .argv = in.argv.n ? in.argv : (struct json_strs){ shell, 3 },
+    q = (struct process_request){ .argv = in.argv.n ? in.argv : (struct json_strs){ shell, 3 },
                                   .env = in.env,
                                   .cwd = in.cwd,
                                   .stdin_ = in.stdin_,
                                   .timeout_ns = in.timeout_s * NS_PER_S,
                                   .grace_ns = NS_PER_S };
-    start_execution(r, in.sandbox_id, x, in.stdin_ ? str_from(in.stdin_) : STR(""));
+    start_execution(r, in.sandbox_id, NULL, &q, str_from(in.stdin_));
 }
 
 /* --- sandbox_install --- */
@@ -304,7 +282,7 @@ static bool is_package(const char *name)
 void mcp_tool_install(struct mcp_request *r, const struct json *v)
 {
     struct tool_install in = { 0 };
-    struct execution *x;
+    struct process_request q;
     const char **argv;
 
     if (!mcp_arguments(r, v, &in))
@@ -321,11 +299,9 @@ void mcp_tool_install(struct mcp_request *r, const struct json *v)
         }
         argv[4 + i] = in.packages.p[i];
     }
-    x = new_execution();
-    x->manager = mcp_manager_names[in.manager];
-    x->process = (struct process_request){ .argv = { argv, in.packages.n + 4 },
-                                           .user = in.manager == MANAGER_APT ? "0" : NULL,
-                                           .timeout_ns = in.timeout_s * NS_PER_S,
-                                           .grace_ns = NS_PER_S };
-    start_execution(r, in.sandbox_id, x, STR(""));
+    q = (struct process_request){ .argv = { argv, in.packages.n + 4 },
+                                  .user = in.manager == MANAGER_APT ? "0" : NULL,
+                                  .timeout_ns = in.timeout_s * NS_PER_S,
+                                  .grace_ns = NS_PER_S };
+    start_execution(r, in.sandbox_id, mcp_manager_names[in.manager], &q, STR(""));
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox_read and sandbox_write. */
-#include <stdlib.h>
-
-#include "edge/tools/run.h"
-#include "base/own.h"
+#include "edge/core/file_take.h"
 #include "edge/tools/arguments.h"
+#include "edge/tools/run.h"
 #include "lib/crypto/encode.h"
 #include "backends/records.h"
 
@@ -12,22 +10,20 @@ enum { CHUNK = 64 << 10, FRAMED_MAX = MCP_FILE_MAX + (1 << 20) };
 
 struct file_call {
     struct mcp_run run, dir_run;
-    struct tool_read read;
-    struct tool_write write;
+    struct tool_file in;
     struct buf data; /* read data, or data to write */
     uint64_t bytes;  /* size of the file's contents in it */
     struct str uri;  /* of the resource that is read; p == NULL: a tool call */
     bool too_big;
 };
 
-static void on_file_call_end(struct mcp_request *r)
+static void release_file_call(void *state)
 {
-    struct file_call *f = r->state;
+    struct file_call *f = state;
 
     mcp_run_done(&f->run);
     mcp_run_done(&f->dir_run);
     buf_done(&f->data);
-    free(f);
 }
 
 static void cancel_file_call(struct mcp_request *r)
@@ -40,10 +36,8 @@ static void cancel_file_call(struct mcp_request *r)
 
 static struct file_call *new_file_call(struct mcp_request *r)
 {
-    struct file_call *f = new0(sizeof *f);
+    struct file_call *f = mcp_state(r, sizeof *f, release_file_call);
 
-    r->state = f;
-    r->on_end = on_file_call_end;
     r->on_cancel = cancel_file_call;
     return f;
 }
@@ -69,8 +63,8 @@ static bool check_tool_path(struct mcp_request *r, const char *path)
     return false;
 }
 
-static void start_file_operation(struct file_call *f, struct mcp_request *r, struct sandbox *s,
-                                 enum start_what what, const char *path,
+static void start_file_operation(struct mcp_run *run, struct mcp_request *r, struct sandbox *s,
+                                 enum start_what what, const char *path, struct str input,
                                  const struct mcp_run_events *events)
 {
     const char **paths = arena_array(&r->arena, 2, sizeof *paths);
@@ -79,7 +73,7 @@ static void start_file_operation(struct file_call *f, struct mcp_request *r, str
     };
 
     paths[0] = path;
-    mcp_run_start(&f->run, r, s, &begin, what == START_WRITE ? buf_str(&f->data) : STR(""), events);
+    mcp_run_start(run, r, s, &begin, input, false, events);
 }
 
 /* --- reading --- */
@@ -102,22 +96,22 @@ bool mcp_is_text(struct str s)
 static void answer_content(struct file_call *f, struct mcp_request *r)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(2 * MCP_READ_MAX);
-    struct tool_content out = { .path = f->read.path,
-                                .encoding = f->read.encoding,
+    struct tool_content out = { .path = f->in.path,
+                                .content = buf_str(&f->data),
+                                .encoding = f->in.encoding,
                                 .bytes = f->data.n };
 
-    if (f->read.encoding == ENCODING_TEXT && !mcp_is_text(buf_str(&f->data))) {
+    if (f->in.encoding == ENCODING_TEXT && !mcp_is_text(buf_str(&f->data))) {
         mcp_tool_fail(r,
                       "%.200s is not UTF-8 text, or full of control characters. Read it with "
                       "encoding base64.",
-                      f->read.path);
+                      f->in.path);
         return;
     }
-    if (f->read.encoding == ENCODING_BASE64)
+    if (f->in.encoding == ENCODING_BASE64) {
         crypto_base64(buf_str(&f->data), &text);
-    else
-        buf_add(&text, buf_str(&f->data));
-    out.content = text.p ? text.p : "";
+        out.content = buf_str(&text);
+    }
     mcp_tool_answer(r, &out);
 }
 
@@ -135,7 +129,7 @@ static void on_tool_read_ended(struct mcp_run *run, const struct backend_end *en
             r,
             "%.200s has more than %d bytes. Read a part of it with sandbox_exec: head -c, "
             "tail -c, sed -n.",
-            f->read.path, MCP_READ_MAX);
+            f->in.path, MCP_READ_MAX);
     else if (!f->uri.p)
         answer_content(f, r);
     else if (mcp_is_text(buf_str(&f->data)))
@@ -163,13 +157,11 @@ void mcp_tool_read(struct mcp_request *r, const struct json *v)
     struct file_call *f = new_file_call(r);
     struct sandbox *s;
 
-    if (!mcp_arguments(r, v, &f->read) || !check_tool_path(r, f->read.path))
-        return;
-    s = mcp_sandbox(r, f->read.sandbox_id);
-    if (!s)
+    if (!mcp_arguments(r, v, &f->in) || !check_tool_path(r, f->in.path) ||
+        !(s = mcp_sandbox(r, f->in.sandbox_id)))
         return;
     buf_init(&f->data, MCP_READ_MAX);
-    start_file_operation(f, r, s, START_READ, f->read.path, &reading);
+    start_file_operation(&f->run, r, s, START_READ, f->in.path, STR(""), &reading);
     sandbox_unref(s);
 }
 
@@ -183,7 +175,7 @@ void mcp_read_file(struct mcp_request *r, struct sandbox *s, const char *path, s
         return;
     }
     buf_init(&f->data, MCP_READ_MAX);
-    start_file_operation(f, r, s, START_READ, path, &reading);
+    start_file_operation(&f->run, r, s, START_READ, path, STR(""), &reading);
 }
 
 /* --- writing --- */
@@ -191,7 +183,7 @@ void mcp_read_file(struct mcp_request *r, struct sandbox *s, const char *path, s
 static void on_tool_write_ended(struct mcp_run *run, const struct backend_end *end)
 {
     struct file_call *f = container_of(run, struct file_call, run);
-    const struct tool_written out = { .path = f->write.path, .bytes = f->bytes };
+    const struct tool_content out = { .path = f->in.path, .bytes = f->bytes };
 
     if (run->failure.code)
         mcp_fail_err(run->request, "The file could not be written", &run->failure);
@@ -212,13 +204,12 @@ static const struct mcp_run_events writing = { .output = on_file_data,
 static void on_parent_made(struct mcp_run *run, const struct backend_end *end)
 {
     struct file_call *f = container_of(run, struct file_call, dir_run);
-    struct mcp_request *r = run->request;
-    struct sandbox *s;
+    struct sandbox *s = mcp_sandbox(run->request, f->in.sandbox_id);
 
-    s = mcp_sandbox(r, f->write.sandbox_id);
     if (!s)
         return;
-    start_file_operation(f, r, s, START_WRITE, f->write.path, &writing);
+    start_file_operation(&f->run, run->request, s, START_WRITE, f->in.path, buf_str(&f->data),
+                         &writing);
     sandbox_unref(s);
 }
 
@@ -231,32 +222,31 @@ static const struct mcp_run_events making = { .output = ignore_parent_output,
                                               .ended = on_parent_made,
                                               .failed = on_tool_write_failed };
 
-/* Frames the contents in chunks, so that a truncated write leaves the file unchanged. */
+/* Frames the contents in chunks, of which the last is empty, so that a truncated write leaves the
+ * file unchanged. */
 static void frame_content(struct file_call *f, struct str data)
 {
     char head[BACKEND_CHUNK_HEAD];
+    size_t n;
 
     f->bytes = data.n;
     buf_init(&f->data, FRAMED_MAX);
-    while (data.n) {
-        size_t n = data.n < CHUNK ? data.n : CHUNK;
-
+    do {
+        n = data.n < CHUNK ? data.n : CHUNK;
         backend_chunk_head((uint32_t)n, head);
         buf_add(&f->data, (struct str){ head, sizeof head });
         buf_add(&f->data, (struct str){ data.p, n });
         data = (struct str){ data.p + n, data.n - n };
-    }
-    backend_chunk_head(0, head);
-    buf_add(&f->data, (struct str){ head, sizeof head });
+    } while (n);
 }
 
 static bool check_tool_content(struct file_call *f, struct mcp_request *r)
 {
     AUTO(buf_done) struct buf plain = BUF_INIT(MCP_FILE_MAX);
-    struct str content = str_from(f->write.content);
+    struct str content = str_from(f->in.content);
     struct err e;
 
-    if (f->write.encoding == ENCODING_BASE64) {
+    if (f->in.encoding == ENCODING_BASE64) {
         if (crypto_unbase64(content, &plain, &e) < 0) {
             mcp_tool_fail(r,
                           "content: %s. With encoding base64 it must be padded base64 without line "
@@ -277,41 +267,19 @@ static bool check_tool_content(struct file_call *f, struct mcp_request *r)
     return true;
 }
 
-/* The parent directory of a path. */
-static const char *parent_dir(struct mcp_request *r, const char *path)
-{
-    size_t n = strlen(path);
-
-    while (n > 1 && path[n - 1] != '/')
-        n--;
-    while (n > 1 && path[n - 1] == '/')
-        n--;
-    return arena_dup(&r->arena, (struct str){ path, n });
-}
-
-static void make_parent_dir(struct file_call *f, struct mcp_request *r, struct sandbox *s)
-{
-    const char **paths = arena_array(&r->arena, 2, sizeof *paths);
-    const struct process_start begin = { .what = START_MKDIR, .cwd = "/", .argv = paths };
-
-    paths[0] = parent_dir(r, f->write.path);
-    if (strcmp(paths[0], "/") == 0)
-        start_file_operation(f, r, s, START_WRITE, f->write.path, &writing);
-    else
-        mcp_run_start(&f->dir_run, r, s, &begin, STR(""), &making);
-}
-
 void mcp_tool_write(struct mcp_request *r, const struct json *v)
 {
     struct file_call *f = new_file_call(r);
+    const char *parent;
     struct sandbox *s;
 
-    if (!mcp_arguments(r, v, &f->write) || !check_tool_path(r, f->write.path) ||
-        !check_tool_content(f, r))
+    if (!mcp_arguments(r, v, &f->in) || !check_tool_path(r, f->in.path) ||
+        !check_tool_content(f, r) || !(s = mcp_sandbox(r, f->in.sandbox_id)))
         return;
-    s = mcp_sandbox(r, f->write.sandbox_id);
-    if (!s)
-        return;
-    make_parent_dir(f, r, s);
+    parent = file_parent(&r->arena, f->in.path);
+    if (strcmp(parent, "/") == 0)
+        start_file_operation(&f->run, r, s, START_WRITE, f->in.path, buf_str(&f->data), &writing);
+    else
+        start_file_operation(&f->dir_run, r, s, START_MKDIR, parent, STR(""), &making);
     sandbox_unref(s);
 }

@@ -25,9 +25,9 @@ struct log_part {
     bool over;
 };
 
-static void on_logs_reading_end(struct mcp_request *r)
+static void release_logs_reading(void *state)
 {
-    struct logs_reading *x = r->state;
+    struct logs_reading *x = state;
 
     for (struct link *m; (m = list_take(&x->watches));) {
         struct log_part *p = container_of(m, struct log_part, link);
@@ -36,7 +36,6 @@ static void on_logs_reading_end(struct mcp_request *r)
         buf_done(&p->text);
         free(p);
     }
-    free(x);
 }
 
 static void answer_logs_resource(struct logs_reading *x)
@@ -54,16 +53,16 @@ static void answer_logs_resource(struct logs_reading *x)
     mcp_request_unref(x->request);
 }
 
-static void finish_log_part(struct log_part *p)
+static void on_log_part_read(struct watcher *w)
 {
-    struct logs_reading *x = p->reading;
+    struct log_part *p = container_of(w, struct log_part, watcher);
 
     if (p->over)
         return;
     p->over = true;
-    watcher_stop(&p->watcher);
-    if (--x->open == 0)
-        answer_logs_resource(x);
+    watcher_stop(w);
+    if (--p->reading->open == 0)
+        answer_logs_resource(p->reading);
 }
 
 /* Keeps the newest bytes. */
@@ -81,12 +80,7 @@ static bool on_log_part_output(struct watcher *w, int channel, struct str data)
 
 static void on_log_part_ended(struct watcher *w, const struct backend_end *end)
 {
-    finish_log_part(container_of(w, struct log_part, watcher));
-}
-
-static void on_log_part_read(struct watcher *w)
-{
-    finish_log_part(container_of(w, struct log_part, watcher));
+    on_log_part_read(w);
 }
 
 static const struct watcher_events events = { .output = on_log_part_output,
@@ -112,13 +106,11 @@ static void watch_log_part(void *user, struct process *process)
 
 void mcp_read_logs(struct mcp_request *r, struct sandbox *s, struct str uri)
 {
-    struct logs_reading *x = new0(sizeof *x);
+    struct logs_reading *x = mcp_state(r, sizeof *x, release_logs_reading);
 
     x->request = mcp_request_ref(r);
     x->uri = uri;
     x->open = 1; /* held by this function until all are watched */
-    r->state = x;
-    r->on_end = on_logs_reading_end;
     process_each(s, watch_log_part, x);
     if (--x->open == 0)
         answer_logs_resource(x);

@@ -16,24 +16,14 @@ enum { ANSWER_BYTES = 8 << 20, DETAIL_BYTES = 64 << 10, DEPTH = 64, WAIT_MOST_S 
 
 /* A query for a held call, on behalf of a request. */
 struct held_outcome {
-    struct mcp_request *request; /* referenced while a query or wait is under way */
     struct store_query query;
+    struct mcp_request *request; /* referenced while a query or wait is under way */
     struct approval_waiter waiter;
     struct loop_timer timer;
     struct str uri; /* p == NULL: a tool call */
     char id[ID_MAX];
     bool waits;
 };
-
-static void query_held_call(struct held_outcome *o);
-
-static void on_outcome_end(struct mcp_request *r)
-{
-    struct held_outcome *o = r->state;
-
-    arena_done(&o->query.arena);
-    free(o);
-}
 
 static void stop_outcome_wait(struct held_outcome *o)
 {
@@ -54,13 +44,11 @@ static void cancel_outcome(struct mcp_request *r)
 
 static struct held_outcome *new_outcome(struct mcp_request *r, struct str id)
 {
-    struct held_outcome *o = new0(sizeof *o);
+    struct held_outcome *o = mcp_state(r, sizeof *o, mcp_query_done);
 
     o->request = mcp_request_ref(r);
     str_copy(id, o->id, sizeof o->id);
-    r->state = o;
     r->on_cancel = cancel_outcome;
-    r->on_end = on_outcome_end;
     return o;
 }
 
@@ -74,15 +62,12 @@ static void write_tree(struct json_writer *w, const void *what)
 static void answer_held_result(struct mcp_request *q, const struct approval_record *r)
 {
     const struct json_limits limits = { .bytes = APPROVAL_RESULT_MAX, .depth = DEPTH };
-    const struct json *v, *why;
+    const struct json *v;
 
-    if (json_read(r->result, limits, &q->arena, &v, NULL) < 0 || v->type != JSON_OBJECT) {
+    if (json_read(r->result, limits, &q->arena, &v, NULL) < 0 || v->type != JSON_OBJECT)
         mcp_tool_fail(q, "The call ran, but its result cannot be read.");
-        return;
-    }
-    why = json_get(v, STR("error"));
-    if (r->failed)
-        mcp_tool_fail(q, "%.900s", why && why->type == JSON_STR ? why->s.p : "It failed.");
+    else if (r->failed)
+        mcp_tool_fail(q, "%.900s", mcp_text(v, "error").p ? mcp_text(v, "error").p : "It failed.");
     else
         mcp_tool_reply(q, write_tree, v);
 }
@@ -110,23 +95,12 @@ static void write_approval_record(struct json_writer *w, const void *what)
     approval_write(w, what, true);
 }
 
-static void answer_held_resource(struct held_outcome *o, const struct approval_record *r)
-{
-    AUTO(buf_done) struct buf text = BUF_INIT(ANSWER_BYTES);
-    struct json_writer w;
-
-    json_writer_init(&w, &text, JSON_COMPACT);
-    write_approval_record(&w, r);
-    json_writer_finish(&w, NULL);
-    mcp_read_text(o->request, o->uri, "application/json", buf_str(&text));
-}
-
 static void answer_outcome_record(struct held_outcome *o, const struct approval_record *r)
 {
     struct mcp_request *q = o->request;
 
     if (o->uri.p)
-        answer_held_resource(o, r);
+        mcp_read_json(q, o->uri, write_approval_record, r);
     else if (strcmp(r->tool, q->tool->name) != 0)
         mcp_fail(q, RPC_INVALID_PARAMS, "_meta: %s is a call of %s", o->id, r->tool);
     else if (r->state == APPROVAL_DONE)
@@ -135,29 +109,30 @@ static void answer_outcome_record(struct held_outcome *o, const struct approval_
         answer_held_state(q, r);
 }
 
-static void fail_no_held_call(struct held_outcome *o)
-{
-    if (o->uri.p)
-        mcp_fail_uri(o->request, o->uri, "there is no such resource");
-    else
-        mcp_fail(o->request, RPC_INVALID_PARAMS, "_meta: there is no held call %s of this client",
-                 o->id);
-}
-
 /* --- queries and waits --- */
+
+static bool is_own_approval(const struct mcp_session *s, const struct approval_record *r)
+{
+    const struct mcp_client *m = s->user;
+
+    return r && strcmp(r->peer, m->peer->record.id) == 0;
+}
 
 static void on_held_call_found(struct store_query *q, int r, const struct err *e)
 {
     struct held_outcome *o = container_of(q, struct held_outcome, query);
     struct mcp_request *request = o->request;
+    bool own = r >= 0 && is_own_approval(request->session, q->n ? &q->approvals[0] : NULL);
 
     if (mcp_is_finished(request))
         ;
     else if (r < 0)
         mcp_fail(request, RPC_INTERNAL, "%s", e->msg);
-    else if (q->n == 0 ||
-             strcmp(q->approvals[0].peer, mcp_client_of(request)->peer->record.id) != 0)
-        fail_no_held_call(o);
+    else if (!own && o->uri.p)
+        mcp_fail_uri(request, o->uri, "there is no such resource");
+    else if (!own)
+        mcp_fail(request, RPC_INVALID_PARAMS, "_meta: there is no held call %s of this client",
+                 o->id);
     else if (mcp_may_call(request, q->approvals[0].tool)) /* requires the right to call the tool */
         answer_outcome_record(o, &q->approvals[0]);
     mcp_request_unref(request);
@@ -202,13 +177,6 @@ static void wait_for_outcome(struct held_outcome *o, int64_t seconds)
                      on_outcome_wait_over, NULL);
 }
 
-static bool is_own_approval(struct mcp_session *s, const struct approval_record *r)
-{
-    const struct mcp_client *m = s->user;
-
-    return r && strcmp(r->peer, m->peer->record.id) == 0;
-}
-
 bool mcp_approval_asked(struct mcp_request *r)
 {
     const struct json *id = r->meta ? json_get(r->meta, STR(MCP_REQUEST_ID)) : NULL;
@@ -236,9 +204,7 @@ bool mcp_approval_asked(struct mcp_request *r)
 
 bool mcp_approval_watchable(struct mcp_session *s, struct str id)
 {
-    const struct mcp_client *m = s->user;
-
-    return is_own_approval(s, approvals_find(m->api->trust, id));
+    return is_own_approval(s, approvals_find(((struct mcp_client *)s->user)->api->trust, id));
 }
 
 void mcp_approval_read(struct mcp_request *r, struct str uri, struct str id)
@@ -298,13 +264,6 @@ static bool is_final_approval_event(const char *type)
     return false;
 }
 
-static struct str json_member_text(const struct json *v, const char *name)
-{
-    const struct json *m = json_get(v, str_from(name));
-
-    return m && m->type == JSON_STR ? m->s : STR("");
-}
-
 static bool is_of_peer(const struct mcp_session *s, struct str peer)
 {
     const struct mcp_client *m = s->user;
@@ -317,19 +276,17 @@ void mcp_approval_event(struct api *a, const struct event_record *v)
     const struct json_limits limits = { .bytes = DETAIL_BYTES, .depth = DEPTH };
     AUTO(arena_done) struct arena room = ARENA_INIT((size_t)16 * DETAIL_BYTES);
     const struct json *d;
+    struct str request;
     char uri[32 + ID_MAX];
 
     if (!str_starts(str_from(v->type), STR("approval.")) ||
         json_read(v->detail, limits, &room, &d, NULL) < 0 || d->type != JSON_OBJECT)
         return;
-    snprintf(uri, sizeof uri, "approval://%.*s", (int)json_member_text(d, "request").n,
-             json_member_text(d, "request").p);
+    request = mcp_text(d, "request");
+    snprintf(uri, sizeof uri, "approval://" STR_FMT, STR_ARG(request));
     mcp_resource_changed(&a->mcp, str_from(uri));
-    for (struct link *l = list_first(&a->mcp.sessions); is_final_approval_event(v->type) && l;
-         l = list_after(&a->mcp.sessions, l)) {
-        struct mcp_session *s = container_of(l, struct mcp_session, link);
-
-        if (is_of_peer(s, json_member_text(d, "peer")))
-            notify_session(s, json_member_text(d, "request"));
+    LIST_EACH (struct mcp_session, s, &a->mcp.sessions, link) {
+        if (is_final_approval_event(v->type) && is_of_peer(s, mcp_text(d, "peer")))
+            notify_session(s, request);
     }
 }

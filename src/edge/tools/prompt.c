@@ -9,18 +9,10 @@ static const struct mcp_argument untrusted_arguments[] = {
     { NULL, NULL, false },
 };
 
-static struct str prompt_argument(const struct json *v, const char *name)
-{
-    const struct json *m = v ? json_get(v, str_from(name)) : NULL;
-
-    return m ? m->s : STR("");
-}
-
 static void answer_untrusted_prompt(struct mcp_request *r, const struct json *v)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(MCP_IN_MAX);
-    struct str language = prompt_argument(v, "language"), purpose = prompt_argument(v, "purpose");
-    struct str code = prompt_argument(v, "code");
+    struct str language = mcp_text(v, "language"), purpose = mcp_text(v, "purpose");
 
     buf_addf(
         &text,
@@ -36,11 +28,10 @@ static void answer_untrusted_prompt(struct mcp_request *r, const struct json *v)
     if (purpose.n)
         buf_addf(&text, "\nIts stated purpose: %.2000s\n", purpose.p);
     buf_add(&text, STR("\nThe code, up to the end of this message:\n\n"));
-    if (buf_add(&text, code) < 0) {
+    if (buf_add(&text, mcp_text(v, "code")) < 0)
         mcp_fail(r, RPC_INVALID_PARAMS, "code: is too long");
-        return;
-    }
-    mcp_prompt_text(r, "Run untrusted code in a sandbox", buf_str(&text));
+    else
+        mcp_prompt_text(r, "Run untrusted code in a sandbox", buf_str(&text));
 }
 
 const struct mcp_prompt mcp_prompts[MCP_PROMPT_COUNT] = {
@@ -51,45 +42,32 @@ const struct mcp_prompt mcp_prompts[MCP_PROMPT_COUNT] = {
 
 /* --- completion --- */
 
-static void offer_words(struct mcp_request *r, const char *const *words, struct str start)
+/* Offers the word if it begins with the value so far. */
+static void offer_word(void *request, const char *word)
 {
-    for (; *words; words++)
-        if (str_starts(str_from(*words), start))
-            mcp_offer_value(r, str_from(*words));
-}
+    struct mcp_request *r = request;
 
-struct box_completion {
-    struct mcp_request *request;
-    struct str start;
-};
-
-static void offer_box(void *user, const char *id)
-{
-    const struct box_completion *b = user;
-
-    if (str_starts(str_from(id), b->start))
-        mcp_offer_value(b->request, str_from(id));
+    if (str_starts(str_from(word), mcp_text(json_get(r->m->params, STR("argument")), "value")))
+        mcp_offer_value(r, str_from(word));
 }
 
 static void offer_boxes(struct mcp_request *r)
 {
-    struct box_completion b = { r,
-                                prompt_argument(json_get(r->m->params, STR("argument")), "value") };
-
-    peer_each_sandbox(mcp_client_of(r)->peer, offer_box, &b);
+    peer_each_sandbox(mcp_client_of(r)->peer, offer_word, r);
     mcp_completed(r);
 }
 
 void mcp_complete_argument(struct mcp_request *r, struct str about, struct str argument_,
                            struct str value)
 {
-    static const char *const languages[] = { "sh", "bash", "python", "node", "perl", "ruby", NULL };
+    static const char *const languages[] = { "sh", "bash", "python", "node", "perl", "ruby" };
+    bool about_language = str_eq(argument_, STR("language"));
 
     if (str_eq(argument_, STR("id"))) {
         mcp_authorize_as(r, &(struct mcp_equal){ "sandbox_list", .go = offer_boxes });
         return;
     }
-    if (str_eq(argument_, STR("language")))
-        offer_words(r, languages, value);
+    for (size_t i = 0; about_language && i < COUNT_OF(languages); i++)
+        offer_word(r, languages[i]);
     mcp_completed(r);
 }

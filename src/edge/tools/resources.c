@@ -14,7 +14,7 @@
 #include "lib/http/url.h"
 #include "domain/model/event.h"
 
-enum { EVENTS_MAX = 200, EVENTS_BYTES_MAX = 16 << 20, TEXT_MAX = 8 << 20 };
+enum { EVENTS_MAX = 200, EVENTS_BYTES_MAX = 16 << 20 };
 
 #define LOGS_HOLD                                                                                  \
     "The output of background processes. The output of sandbox_exec and sandbox_install is only "  \
@@ -32,13 +32,6 @@ const struct mcp_template mcp_templates[MCP_TEMPLATE_COUNT] = {
       "A call that requires a master's approval, and its result.", "application/json" },
 };
 
-static struct str request_param(const struct mcp_request *r, const char *name)
-{
-    const struct json *v = r->m->params ? json_get(r->m->params, str_from(name)) : NULL;
-
-    return v && v->type == JSON_STR ? v->s : STR("");
-}
-
 /* Splits a sandbox URI; false if it is not one. */
 static bool split_sandbox_uri(struct str uri, struct str *id, struct str *rest)
 {
@@ -52,24 +45,7 @@ static bool split_sandbox_uri(struct str uri, struct str *id, struct str *rest)
     return id->n > 0 && id->n < ID_MAX;
 }
 
-static struct sandbox *find_uri_sandbox(struct mcp_session *s, struct str uri, struct str *rest)
-{
-    struct mcp_client *m = s->user;
-    struct sandbox *box;
-    struct str id;
-
-    if (!split_sandbox_uri(uri, &id, rest) ||
-        !control_find_now(m->control, mcp_caller(s), id, &box))
-        return NULL;
-    return box;
-}
-
 /* --- the list --- */
-
-struct resource_page {
-    struct mcp_request *request;
-    struct store_query query;
-};
 
 enum { PAGE = 50 };
 
@@ -82,20 +58,12 @@ static const struct {
     { "policy", "The egress policy of the sandbox.", "application/json" },
 };
 
-static void on_resource_page_end(struct mcp_request *r)
-{
-    struct resource_page *p = r->state;
-
-    arena_done(&p->query.arena);
-}
-
 static void on_resource_page(struct store_query *q, int r, const struct err *e)
 {
-    struct resource_page *p = container_of(q, struct resource_page, query);
-    struct mcp_request *request = p->request;
+    struct mcp_request *request = container_of(q, struct mcp_box_query, query)->request;
     size_t n = q->n < PAGE ? q->n : PAGE;
     struct json_writer *w;
-    char text[96];
+    char text[BOX_PAGE_CURSOR];
 
     if (r < 0 || mcp_is_finished(request)) {
         if (r < 0)
@@ -117,43 +85,23 @@ static void on_resource_page(struct store_query *q, int r, const struct err *e)
     }
     json_end_array(w);
     if (q->n > n) {
-        snprintf(text, sizeof text, "%lld.%s", (long long)q->sandboxes[n - 1].created_ns,
-                 q->sandboxes[n - 1].id);
+        box_page_cursor(&q->sandboxes[n - 1], text);
         json_field_str(w, "nextCursor", str_from(text));
     }
     mcp_reply(request);
     mcp_request_unref(request);
 }
 
-static bool read_resource_cursor(struct store_query *q, struct str cursor)
-{
-    struct str time, id = str_cut(cursor, '.', &time);
-
-    return str_to_i64(time, &q->after.created_ns) && id_valid("sbx_", id) &&
-           str_copy(id, q->after.id, sizeof q->after.id);
-}
-
 static void list_allowed_sandboxes(struct mcp_request *r)
 {
-    struct resource_page *p = arena_alloc(&r->arena, sizeof *p);
-    const struct caller *who = mcp_caller(r->session);
-    struct str cursor = request_param(r, "cursor");
+    struct mcp_box_query *b = mcp_state(r, sizeof *b, mcp_query_done);
+    struct str cursor = mcp_text(r->m->params, "cursor");
     struct err e;
 
-    if (cursor.n && !read_resource_cursor(&p->query, cursor)) {
+    if (cursor.n && !mcp_box_query_after(b, cursor))
         mcp_fail(r, RPC_INVALID_PARAMS, "cursor: invalid");
-        return;
-    }
-    p->request = mcp_request_ref(r);
-    r->state = p;
-    r->on_end = on_resource_page_end;
-    p->query.states = ((1u << SANDBOX_STATE_COUNT_) - 1) & ~(1u << SANDBOX_DESTROYED);
-    p->query.labels = who->labels;
-    p->query.limit = PAGE + 1;
-    if (control_list(mcp_client_of(r)->control, who, &p->query, on_resource_page, &e) < 0) {
+    else if (mcp_box_query_start(b, r, PAGE, on_resource_page, &e) < 0)
         mcp_fail(r, RPC_INTERNAL, "%s", e.msg);
-        mcp_request_unref(r);
-    }
 }
 
 /* Lists sandboxes; authorized like sandbox_list. */
@@ -167,59 +115,48 @@ void mcp_list_sandboxes(struct mcp_request *r, struct str cursor)
 
 static void read_sandbox_record(struct mcp_request *r, struct sandbox *s, struct str uri)
 {
-    AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
     struct sandbox_view v = sandbox_view(s);
     struct sandbox_json shown = {
         .record = v.record, .expires_ns = v.expires_ns, .deadline_ns = v.deadline_ns, .step = v.step
     };
     struct sandbox_egress egress;
-    struct json_writer w;
 
     if (sandbox_egress(s, &egress))
         shown.egress = &egress;
-    json_writer_init(&w, &text, JSON_COMPACT);
-    sandbox_write(&w, &shown);
-    json_writer_finish(&w, NULL);
-    mcp_read_text(r, uri, "application/json", buf_str(&text));
+    mcp_read_json(r, uri, sandbox_write, &shown);
 }
 
 struct event_history {
-    struct mcp_request *request;
     struct store_query query;
+    struct mcp_request *request;
     struct str uri;
     char id[ID_MAX];
 };
 
-static void on_history_end(struct mcp_request *r)
+static void write_history(struct json_writer *w, const void *query)
 {
-    struct event_history *h = r->state;
+    const struct store_query *q = query;
 
-    arena_done(&h->query.arena);
+    json_begin_array(w);
+    for (size_t i = 0; i < q->n; i++)
+        event_write(w, &q->events[i]);
+    json_end_array(w);
 }
 
 static void on_history_found(struct store_query *q, int r, const struct err *e)
 {
-    AUTO(buf_done) struct buf text = BUF_INIT(TEXT_MAX);
     struct event_history *h = container_of(q, struct event_history, query);
-    struct json_writer w;
 
-    if (r >= 0) {
-        json_writer_init(&w, &text, JSON_COMPACT);
-        json_begin_array(&w);
-        for (size_t i = 0; i < q->n; i++)
-            event_write(&w, &q->events[i]);
-        json_end_array(&w);
-        json_writer_finish(&w, NULL);
-        mcp_read_text(h->request, h->uri, "application/json", buf_str(&text));
-    } else {
+    if (r >= 0)
+        mcp_read_json(h->request, h->uri, write_history, q);
+    else
         mcp_fail(h->request, RPC_INTERNAL, "%s", e->msg);
-    }
     mcp_request_unref(h->request);
 }
 
 static void read_sandbox_events(struct mcp_request *r, struct sandbox *s, struct str uri)
 {
-    struct event_history *h = arena_alloc(&r->arena, sizeof *h);
+    struct event_history *h = mcp_state(r, sizeof *h, mcp_query_done);
     struct err e;
 
     h->request = mcp_request_ref(r);
@@ -229,8 +166,6 @@ static void read_sandbox_events(struct mcp_request *r, struct sandbox *s, struct
                                      .sandbox = str_from(h->id),
                                      .limit = EVENTS_MAX };
     arena_init(&h->query.arena, EVENTS_BYTES_MAX);
-    r->state = h;
-    r->on_end = on_history_end;
     if (store_ask(control_store(mcp_client_of(r)->control), &h->query, on_history_found, &e) < 0) {
         mcp_fail(r, RPC_INTERNAL, "%s", e.msg);
         mcp_request_unref(r);
@@ -240,10 +175,11 @@ static void read_sandbox_events(struct mcp_request *r, struct sandbox *s, struct
 /* Reads the resource, after it was authorized like a call of the equivalent tool. */
 static void read_allowed_resource(struct mcp_request *r)
 {
-    struct str rest, uri = request_param(r, "uri");
-    struct sandbox *s = find_uri_sandbox(r->session, uri, &rest);
+    struct str id, rest, uri = mcp_text(r->m->params, "uri");
+    struct sandbox *s;
 
-    if (!s) {
+    if (!split_sandbox_uri(uri, &id, &rest) ||
+        !control_find_now(mcp_client_of(r)->control, mcp_caller(r->session), id, &s)) {
         mcp_fail_uri(r, uri, "there is no such resource");
         return;
     }

@@ -22,25 +22,21 @@ static void close_run_input(struct mcp_run *x)
     drop_fd(&x->op.process.stdio[0]);
 }
 
-static void stop_run_sources(struct mcp_run *x)
+void mcp_run_done(struct mcp_run *x)
 {
+    if (!x->request)
+        return;
     for (int i = 0; i < 2; i++)
         close_run_pump(&x->pumps[i]);
     loop_timer_stop(&x->linger);
     close_run_input(x);
 }
 
-void mcp_run_done(struct mcp_run *x)
-{
-    if (x->request)
-        stop_run_sources(x);
-}
-
 /* Ends the run and drops its reference to the request. */
 static void end_tool_run(struct mcp_run *x)
 {
     x->over = true;
-    stop_run_sources(x);
+    mcp_run_done(x);
     mcp_request_unref(x->request);
 }
 
@@ -133,14 +129,11 @@ static void on_tool_run_started(struct run_op *op, int r, const struct err *e)
 {
     struct mcp_run *x = container_of(op, struct mcp_run, op);
 
-    if (mcp_is_finished(x->request)) {
+    if (mcp_is_finished(x->request) || r < 0) {
         if (r >= 0)
             run_op_cancel(op);
-        end_tool_run(x);
-        return;
-    }
-    if (r < 0) {
-        x->events->failed(x, e);
+        else if (!mcp_is_finished(x->request))
+            x->events->failed(x, e);
         end_tool_run(x);
         return;
     }
@@ -183,9 +176,9 @@ void mcp_run_cancel(struct mcp_run *x)
     end_tool_run(x);
 }
 
-static void begin_run(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
-                      const struct process_start *start, struct str input,
-                      const struct mcp_run_events *events, bool programs)
+void mcp_run_start(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
+                   const struct process_start *start, struct str input, bool programs,
+                   const struct mcp_run_events *events)
 {
     *x = (struct mcp_run){ .request = mcp_request_ref(r),
                            .events = events,
@@ -200,18 +193,4 @@ static void begin_run(struct mcp_run *x, struct mcp_request *r, struct sandbox *
     buf_init(&x->pending, INPUT_MAX);
     buf_add(&x->pending, input);
     sandbox_run(s, start, &x->op);
-}
-
-void mcp_run_start(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
-                   const struct process_start *start, struct str input,
-                   const struct mcp_run_events *events)
-{
-    begin_run(x, r, s, start, input, events, false);
-}
-
-void mcp_run_program(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
-                     const struct process_start *start, struct str input,
-                     const struct mcp_run_events *events)
-{
-    begin_run(x, r, s, start, input, events, true);
 }

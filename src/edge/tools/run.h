@@ -36,14 +36,11 @@ struct mcp_run {
     bool running, ended, full, over;
 };
 
-/* `input` is copied and written to stdin. */
+/* `input` is copied and written to stdin. `programs`: of a tool that the policy treats as running
+ * programs. */
 void mcp_run_start(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
-                   const struct process_start *start, struct str input,
+                   const struct process_start *start, struct str input, bool programs,
                    const struct mcp_run_events *events);
-/* The same for a program, for tools that the policy treats as running programs. */
-void mcp_run_program(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
-                     const struct process_start *start, struct str input,
-                     const struct mcp_run_events *events);
 void mcp_run_resume(struct mcp_run *x);
 /* Kills the program with its descendants; no event follows. */
 void mcp_run_cancel(struct mcp_run *x);

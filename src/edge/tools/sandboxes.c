@@ -5,24 +5,14 @@
 
 #include "edge/tools/arguments.h"
 #include "base/clock.h"
-#include "base/rfc3339.h"
 #include "domain/profile/profile.h"
 
-static const char *time_text_on(struct arena *a, int64_t wall_ns)
+/* "" without a time. */
+static void show_time(int64_t wall_ns, char ret[static TIME_TEXT])
 {
-    char text[TIME_TEXT];
-
-    if (!wall_ns)
-        return NULL;
-    time_text(wall_ns, text);
-    return arena_dup(a, str_from(text));
-}
-
-static const struct backend_ops *backend_of(const char *id)
-{
-    const struct backend_ops *ops = backend_find(str_from(id));
-
-    return ops ? ops : &backend_local;
+    ret[0] = '\0';
+    if (wall_ns)
+        time_text(wall_ns, ret);
 }
 
 /* --- create --- */
@@ -33,11 +23,9 @@ struct tool_creation {
     struct create_op op;
 };
 
-static void on_tool_creation_end(struct mcp_request *r)
+static void release_creation(void *state)
 {
-    struct tool_creation *n = r->state;
-
-    arena_done(&n->op.arena);
+    arena_done(&((struct tool_creation *)state)->op.arena);
 }
 
 static const char *isolation_name(unsigned bits)
@@ -59,62 +47,61 @@ static struct json_strs languages_of(const struct backend_ops *ops)
     return list.n ? list : (struct json_strs){ any, 1 };
 }
 
+/* The new sandbox, referenced; NULL: it has ended already. */
+static struct sandbox *find_created(const struct tool_creation *n)
+{
+    struct sandbox *s;
+
+    return control_find_now(mcp_client_of(n->request)->control, mcp_caller(n->request->session),
+                            str_from(n->op.record->id), &s)
+               ? s
+               : NULL;
+}
+
 static void answer_created(struct tool_creation *n)
 {
     const struct sandbox_record *v = n->op.record;
-    const struct backend_ops *ops = backend_of(v->extension);
-    struct mcp_client *m = mcp_client_of(n->request);
-    struct sandbox_egress egress;
-    struct sandbox *s;
-    const char *workdir = NULL, *egress_policy = "deny";
-    struct tool_created out;
-
-    if (control_find_now(m->control, mcp_caller(n->request->session), str_from(v->id), &s)) {
-        workdir = sandbox_workdir(s);
-        egress_policy = sandbox_egress(s, &egress) ? "enforced" : "deny";
-        sandbox_unref(s);
-    }
-    out = (struct tool_created){
-        .sandbox_id = v->id,
-        .profile = v->profile,
-        .provider = v->extension,
+    const struct backend_ops *found = backend_find(str_from(v->extension)),
+                             *ops = found ? found : &backend_local;
+    struct tool_created out = {
+        .record = v,
         .provider_version = ops->version,
         .isolation_level = isolation_name(ops->vector.isolation),
-        .egress_policy = egress_policy,
-        .expires_at = time_text_on(&n->request->arena, n->op.expires_ns),
+        .egress_policy = "deny",
         .cold_start_ms =
             v->ready_ns > v->created_ns ? (v->ready_ns - v->created_ns) / NS_PER_MS : 0,
         .language_support = languages_of(ops),
         .attestation = ops->vector.attestation,
-        .workdir = workdir,
     };
+    struct sandbox_egress egress;
+    struct sandbox *s = find_created(n);
 
+    show_time(n->op.expires_ns, out.expires_at);
+    if (s) {
+        out.workdir = sandbox_workdir(s);
+        out.egress_policy = sandbox_egress(s, &egress) ? "enforced" : "deny";
+    }
     mcp_tool_answer(n->request, &out);
+    if (s)
+        sandbox_unref(s);
 }
 
 /* Destroys a sandbox whose request was cancelled meanwhile. */
-static void destroy_unwanted_sandbox(struct tool_creation *n)
-{
-    struct mcp_client *m = mcp_client_of(n->request);
-    struct sandbox *s;
-
-    if (!control_find_now(m->control, mcp_caller(n->request->session), str_from(n->op.record->id),
-                          &s))
-        return;
-    sandbox_destroy(s, &m->caller.actor, "its request was cancelled", DESTROY_NO_SYNC, NULL);
-    sandbox_unref(s);
-}
-
 static void on_tool_sandbox_created(struct create_op *op, int r, const struct err *e)
 {
     struct tool_creation *n = container_of(op, struct tool_creation, op);
     struct mcp_request *q = n->request;
+    struct sandbox *s;
 
     if (r < 0) {
         mcp_fail_err(q, "The sandbox could not be created", e);
     } else if (!op->record || q->cancelled || q->session->ended) {
-        if (op->record)
-            destroy_unwanted_sandbox(n);
+        s = op->record ? find_created(n) : NULL;
+        if (s) {
+            sandbox_destroy(s, &mcp_client_of(q)->caller.actor, "its request was cancelled",
+                            DESTROY_NO_SYNC, NULL);
+            sandbox_unref(s);
+        }
         mcp_tool_fail(q, "The sandbox was created, but cannot be shown. See sandbox_list.");
     } else {
         answer_created(n);
@@ -159,26 +146,20 @@ static bool check_provider(struct mcp_request *r, const struct tool_create *in)
     return false;
 }
 
-static bool check_create_request(struct mcp_request *r, struct tool_create *in)
-{
-    struct err e;
-
-    if (create_request_check(&in->request, &r->arena, &e) >= 0)
-        return true;
-    mcp_tool_fail(r, "%s. See the tool's input schema.", e.msg);
-    return false;
-}
-
 void mcp_tool_create(struct mcp_request *r, const struct json *v)
 {
-    struct tool_creation *n = arena_alloc(&r->arena, sizeof *n);
+    struct tool_creation *n = mcp_state(r, sizeof *n, release_creation);
+    struct err e;
 
-    if (!n || !mcp_arguments(r, v, &n->in) || !check_create_request(r, &n->in) ||
-        !check_provider(r, &n->in))
+    if (!mcp_arguments(r, v, &n->in))
+        return;
+    if (create_request_check(&n->in.request, &r->arena, &e) < 0) {
+        mcp_tool_fail(r, "%s. See the tool's input schema.", e.msg);
+        return;
+    }
+    if (!check_provider(r, &n->in))
         return;
     n->request = mcp_request_ref(r);
-    r->state = n;
-    r->on_end = on_tool_creation_end;
     n->op = (struct create_op){ .caller = mcp_caller(r->session),
                                 .request = &n->in.request,
                                 .at = on_creation_step,
@@ -191,91 +172,50 @@ void mcp_tool_create(struct mcp_request *r, const struct json *v)
 /* --- list --- */
 
 struct tool_listing {
-    struct mcp_request *request;
+    struct mcp_box_query list;
     struct tool_list in;
-    struct store_query query;
 };
-
-static void on_tool_listing_end(struct mcp_request *r)
-{
-    struct tool_listing *l = r->state;
-
-    arena_done(&l->query.arena);
-}
-
-static struct tool_listed_box make_listed_box(struct tool_listing *l,
-                                              const struct sandbox_record *v)
-{
-    struct control *c = mcp_client_of(l->request)->control;
-    struct arena *a = &l->request->arena;
-
-    return (struct tool_listed_box){ .sandbox_id = v->id,
-                                     .state = sandbox_state_names[v->state],
-                                     .profile = v->profile,
-                                     .provider = v->extension,
-                                     .created_at = time_text_on(a, v->created_ns),
-                                     .expires_at = time_text_on(a, control_expires_ns(c, v)) };
-}
 
 static void on_tool_sandboxes_listed(struct store_query *q, int r, const struct err *e)
 {
-    struct tool_listing *l = container_of(q, struct tool_listing, query);
-    struct mcp_request *request = l->request;
+    struct tool_listing *l = container_of(q, struct tool_listing, list.query);
+    struct mcp_request *request = l->list.request;
     size_t n = q->n < l->in.limit ? q->n : l->in.limit;
     struct tool_listed_box *boxes = arena_array(&request->arena, n + 1, sizeof *boxes);
-    struct tool_listed out = { .provider_version = backend_local.version };
-    char cursor[64 + ID_MAX];
+    struct tool_listed out = { backend_local.version, NULL, { boxes, n } };
+    char cursor[BOX_PAGE_CURSOR];
 
     if (r < 0) {
         mcp_fail_err(request, "The sandboxes could not be listed", e);
         mcp_request_unref(request);
         return;
     }
-    for (size_t i = 0; i < n; i++)
-        boxes[i] = make_listed_box(l, &q->sandboxes[i]);
-    out.sandboxes = (struct json_objects){ boxes, n };
+    for (size_t i = 0; i < n; i++) {
+        const struct sandbox_record *v = boxes[i].record = &q->sandboxes[i];
+
+        show_time(v->created_ns, boxes[i].created_at);
+        show_time(control_expires_ns(mcp_client_of(request)->control, v), boxes[i].expires_at);
+    }
     if (q->n > n && n) {
-        snprintf(cursor, sizeof cursor, "%lld.%s", (long long)q->sandboxes[n - 1].created_ns,
-                 q->sandboxes[n - 1].id);
+        box_page_cursor(&q->sandboxes[n - 1], cursor);
         out.next_cursor = cursor;
     }
     mcp_tool_answer(request, &out);
     mcp_request_unref(request);
 }
 
-static bool read_tool_list_cursor(struct tool_listing *l)
-{
-    struct str time, id = str_cut(str_from(l->in.cursor), '.', &time);
-
-    if (!l->in.cursor)
-        return true;
-    return str_to_i64(time, &l->query.after.created_ns) && id_valid("sbx_", id) &&
-           str_copy(id, l->query.after.id, sizeof l->query.after.id);
-}
-
 void mcp_tool_list(struct mcp_request *r, const struct json *v)
 {
-    struct tool_listing *l = arena_alloc(&r->arena, sizeof *l);
-    const struct caller *who = mcp_caller(r->session);
+    struct tool_listing *l = mcp_state(r, sizeof *l, mcp_query_done);
     struct err e;
 
-    if (!l || !mcp_arguments(r, v, &l->in))
+    if (!mcp_arguments(r, v, &l->in))
         return;
-    if (!read_tool_list_cursor(l)) {
+    if (!mcp_box_query_after(&l->list, str_from(l->in.cursor)))
         mcp_tool_fail(r,
                       "The cursor is not one that sandbox_list gave. Leave it out to start over.");
-        return;
-    }
-    l->request = mcp_request_ref(r);
-    r->state = l;
-    r->on_end = on_tool_listing_end;
-    l->query.states = ((1u << SANDBOX_STATE_COUNT_) - 1) & ~(1u << SANDBOX_DESTROYED);
-    l->query.labels = who->labels;
-    l->query.limit = (int)l->in.limit + 1;
-    if (control_list(mcp_client_of(r)->control, who, &l->query, on_tool_sandboxes_listed, &e) < 0) {
+    else if (mcp_box_query_start(&l->list, r, l->in.limit, on_tool_sandboxes_listed, &e) < 0)
         mcp_fail_err(r, "The sandboxes could not be listed", &e);
-        mcp_request_unref(r);
-    }
 }
 
 /* --- destroy --- */
@@ -284,40 +224,32 @@ struct destruction {
     struct mcp_request *request;
     struct sandbox *sandbox; /* referenced */
     struct sandbox_op op;
-    char id[ID_MAX];
+    struct tool_destroy in;
 };
 
 static void on_tool_sandbox_destroyed(struct sandbox_op *op, int r, const struct err *e)
 {
     struct destruction *d = container_of(op, struct destruction, op);
-    const char *kept = sandbox_kept_snapshot(d->sandbox);
-    const struct tool_destroyed out = { .sandbox_id = d->id,
+    const struct tool_destroyed out = { .sandbox_id = d->in.sandbox_id,
                                         .state = sandbox_state_names[SANDBOX_DESTROYED],
-                                        .kept_snapshot = kept[0] ? kept : NULL };
+                                        .kept_snapshot = sandbox_kept_snapshot(d->sandbox) };
 
-    if (r < 0) {
+    if (r < 0)
         mcp_fail_err(d->request, "The sandbox could not be destroyed", e);
-    } else {
+    else
         mcp_tool_answer(d->request, &out);
-    }
     sandbox_unref(d->sandbox);
     mcp_request_unref(d->request);
 }
 
 void mcp_tool_destroy(struct mcp_request *r, const struct json *v)
 {
-    struct destruction *d = arena_alloc(&r->arena, sizeof *d);
-    struct tool_destroy in = { 0 };
-    struct sandbox *s;
+    struct destruction *d = mcp_state(r, sizeof *d, NULL);
 
-    if (!d || !mcp_arguments(r, v, &in))
-        return;
-    s = mcp_sandbox(r, in.sandbox_id);
-    if (!s)
+    if (!mcp_arguments(r, v, &d->in) || !(d->sandbox = mcp_sandbox(r, d->in.sandbox_id)))
         return;
     d->request = mcp_request_ref(r);
     d->op.done = on_tool_sandbox_destroyed;
-    d->sandbox = s;
-    snprintf(d->id, sizeof d->id, "%s", in.sandbox_id);
-    sandbox_destroy(s, &mcp_client_of(r)->caller.actor, "sandbox_destroy", DESTROY_SYNC, &d->op);
+    sandbox_destroy(d->sandbox, &mcp_client_of(r)->caller.actor, "sandbox_destroy", DESTROY_SYNC,
+                    &d->op);
 }

@@ -70,6 +70,35 @@ struct sandbox *mcp_sandbox(struct mcp_request *r, const char *id)
 
 /* --- shared functions of tools --- */
 
+void mcp_query_done(void *query)
+{
+    arena_done(&((struct store_query *)query)->arena);
+}
+
+bool mcp_box_query_after(struct mcp_box_query *b, struct str cursor)
+{
+    struct str time, id = str_cut(cursor, '.', &time);
+
+    return !cursor.p || (str_to_i64(time, &b->query.after.created_ns) && id_valid("sbx_", id) &&
+                         str_copy(id, b->query.after.id, sizeof b->query.after.id));
+}
+
+int mcp_box_query_start(struct mcp_box_query *b, struct mcp_request *r, size_t limit,
+                        store_answer_fn *done, struct err *e)
+{
+    const struct caller *who = mcp_caller(r->session);
+    int res;
+
+    b->query.states = ((1u << SANDBOX_STATE_COUNT_) - 1) & ~(1u << SANDBOX_DESTROYED);
+    b->query.labels = who->labels;
+    b->query.limit = (int)limit + 1;
+    b->request = mcp_request_ref(r);
+    res = control_list(mcp_client_of(r)->control, who, &b->query, done, e);
+    if (res < 0)
+        mcp_request_unref(r);
+    return res;
+}
+
 bool mcp_arguments(struct mcp_request *r, const struct json *v, void *out)
 {
     struct err e;
@@ -80,53 +109,37 @@ bool mcp_arguments(struct mcp_request *r, const struct json *v, void *out)
     return false;
 }
 
-static const char *advice_for(const struct err *e)
-{
-    switch (e->code) {
-    case ERR_NOT_FOUND:
-        return " Check the name, or make it first.";
-    case ERR_CONFLICT:
-        return " The sandbox may have ended: sandbox_list shows its state, sandbox_create makes a "
-               "new one.";
-    case ERR_PAUSED:
-        return " It keeps its files. Ask the person who paused it to resume it, or make another "
-               "with "
-               "sandbox_create.";
-    case ERR_BUSY:
-        return " Try again in a moment.";
-    case ERR_QUOTA:
-        return " Destroy a sandbox that you do not need with sandbox_destroy.";
-    case ERR_FULL:
-        if (e->sys) /* disk of the sandbox */
-            return " Remove files that the sandbox does not need.";
-        return " Destroy a sandbox that you do not need with sandbox_destroy, or tell the "
-               "operator.";
-    case ERR_TIMEOUT:
-        return " Try again, or with less at once.";
-    case ERR_TOO_BIG:
-        return " Do it in smaller parts.";
-    default:
-        return "";
-    }
-}
+static const char *const advice[ERR_CODE_COUNT_] = {
+    [ERR_NOT_FOUND] = " Check the name, or make it first.",
+    [ERR_CONFLICT] = " The sandbox may have ended: sandbox_list shows its state, sandbox_create "
+                     "makes a new one.",
+    [ERR_PAUSED] = " It keeps its files. Ask the person who paused it to resume it, or make "
+                   "another with sandbox_create.",
+    [ERR_BUSY] = " Try again in a moment.",
+    [ERR_QUOTA] = " Destroy a sandbox that you do not need with sandbox_destroy.",
+    [ERR_FULL] = " Destroy a sandbox that you do not need with sandbox_destroy, or tell the "
+                 "operator.",
+    [ERR_TIMEOUT] = " Try again, or with less at once.",
+    [ERR_TOO_BIG] = " Do it in smaller parts.",
+};
 
 void mcp_fail_err(struct mcp_request *r, const char *doing, const struct err *e)
 {
-    mcp_tool_fail(r, "%s: %s.%s", doing, e->msg, advice_for(e));
+    const char *next = e->code == ERR_FULL && e->sys /* disk of the sandbox */
+                           ? " Remove files that the sandbox does not need."
+                           : advice[e->code];
+
+    mcp_tool_fail(r, "%s: %s.%s", doing, e->msg, next ? next : "");
 }
 
 static const char *find_client_account(void *user)
 {
-    const struct mcp_client *m = user;
-
-    return m->account.name;
+    return ((const struct mcp_client *)user)->account.name;
 }
 
 static const char *find_client_family(void *user)
 {
-    const struct mcp_client *m = user;
-
-    return m->account.part.p;
+    return ((const struct mcp_client *)user)->account.part.p;
 }
 
 const struct mcp_offer mcp_offer = {

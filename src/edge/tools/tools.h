@@ -7,6 +7,7 @@
 #define EDGE_TOOLS_TOOLS_H
 
 #include "edge/core/internal.h"
+#include "edge/core/pagination.h"
 #include "control/owner/owner_share.h"
 #include "edge/mcp/request.h"
 #include "trust/peers.h"
@@ -67,6 +68,17 @@ const struct caller *mcp_caller(struct mcp_session *s);
 struct sandbox *mcp_sandbox(struct mcp_request *r, const char *id);
 /* Fails the tool, with the time and reason of the sandbox's end if it existed. */
 void mcp_fail_no_sandbox(struct mcp_request *r, struct str id);
+
+/* A page of the client's sandboxes, one row more if others follow. The first member of a state. */
+struct mcp_box_query {
+    struct store_query query;
+    struct mcp_request *request; /* referenced until the query is done */
+};
+void mcp_query_done(void *query); /* on_end of a state that begins with a struct store_query */
+/* Continues behind a cursor of box_page_cursor(); empty: from the start. False: it is invalid. */
+bool mcp_box_query_after(struct mcp_box_query *b, struct str cursor);
+int mcp_box_query_start(struct mcp_box_query *b, struct mcp_request *r, size_t limit,
+                        store_answer_fn *done, struct err *e);
 
 /* Binds the arguments by the tool's table. Returns false after it has failed the tool. */
 bool mcp_arguments(struct mcp_request *r, const struct json *v, void *out);

@@ -116,20 +116,15 @@ static const struct dir_watch_events events = { .stands = on_file_watch_ready,
                                                 .changed = on_watched_change,
                                                 .over = on_file_watch_ended };
 
-static void watch_parent(struct file_source *x)
-{
-    x->in_parent = true;
-    dir_watch_start(&x->watch, x->loop, x->sandbox, NULL, file_parent(&x->request->arena, x->path),
-                    0, &events);
-}
-
 static void on_file_watch_ended(struct dir_watch *d, const struct err *e)
 {
     struct file_source *x = container_of(d, struct file_source, watch);
     struct mcp_request *r;
 
     if (x->request && !x->in_parent && e && e->sys == ENOTDIR && watched_name(x)[0]) {
-        watch_parent(x);
+        x->in_parent = true;
+        dir_watch_start(d, x->loop, x->sandbox, NULL, file_parent(&x->request->arena, x->path), 0,
+                        &events);
         return;
     }
     x->over = true;

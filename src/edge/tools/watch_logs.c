@@ -48,14 +48,6 @@ static const struct watcher_events events = { .output = on_tail_output,
                                               .ended = on_tail_process_ended,
                                               .fell_behind = on_tail_over };
 
-static bool is_followed(struct log_source *x, uint32_t proc)
-{
-    for (struct link *l = list_first(&x->tails); l; l = list_after(&x->tails, l))
-        if (container_of(l, struct tail, link)->proc == proc)
-            return true;
-    return false;
-}
-
 static void follow_process(void *user, struct process *p)
 {
     struct log_source *x = user;
@@ -63,8 +55,12 @@ static void follow_process(void *user, struct process *p)
     struct tail *t;
 
     process_view(p, &v);
-    if (v.ended || is_followed(x, v.proc))
+    if (v.ended)
         return;
+    LIST_EACH (const struct tail, followed, &x->tails, link) {
+        if (followed->proc == v.proc)
+            return;
+    }
     t = new0(sizeof *t);
     t->source = x;
     t->proc = v.proc;
@@ -73,19 +69,15 @@ static void follow_process(void *user, struct process *p)
     process_watch(p, &t->watcher, !x->stands);
 }
 
-static void scan_processes(struct log_source *x)
+static void on_scan_later(struct loop_later *l)
 {
+    struct log_source *x = container_of(l, struct log_source, look);
     struct sandbox *box;
 
     if (!control_find_now(x->client->control, &x->client->caller, str_from(x->sandbox), &box))
         return;
     process_each(box, follow_process, x);
     sandbox_unref(box);
-}
-
-static void on_scan_later(struct loop_later *l)
-{
-    scan_processes(container_of(l, struct log_source, look));
 }
 
 /* A process was started or has ended. Scans later, because the caller is changing the list. */
@@ -127,7 +119,7 @@ void mcp_watch_logs(struct mcp_request *r, const char *sandbox)
     x->client = mcp_client_of(r);
     x->loop = r->session->loop;
     snprintf(x->sandbox, sizeof x->sandbox, "%s", sandbox);
-    scan_processes(x);
+    on_scan_later(&x->look);
     x->stands = true;
     mcp_watched_by(r, &x->source);
 }
