@@ -27,16 +27,10 @@ struct bulk_download {
     char boundary[40];
 };
 
-static void release_download_call(void *state)
+static void close_download_output(void *state)
 {
     struct bulk_download *d = state;
 
-    loop_fd_stop(&d->output);
-    drop_fd(&d->out);
-}
-
-static void close_download_output(struct bulk_download *d)
-{
     loop_fd_stop(&d->output);
     drop_fd(&d->out);
 }
@@ -91,23 +85,16 @@ static bool write_part_head(struct bulk_download *d, const char *name, const cha
     return write_download(d, buf_str(&head));
 }
 
-/* Writes the message. Clients search it for these words, and treat the word "directory" as such. */
-static void write_reason_message(struct json_writer *w, const struct err *e, int status,
-                                 const char *path)
-{
-    char text[320];
-
-    snprintf(text, sizeof text, "file not found: %.240s", path);
-    json_field_text(w, "message", status == 404 ? text : e->msg);
-}
-
+/* Clients search the message for these words, and treat the word "directory" as such. */
 static void write_failure_json(struct json_writer *w, const struct err *e, const char *path)
 {
     int status = problem_status(e->code);
+    char text[320];
 
+    snprintf(text, sizeof text, "file not found: %.240s", path);
     json_begin_object(w);
     json_field_int(w, "statusCode", status);
-    write_reason_message(w, e, status, path);
+    json_field_text(w, "message", status == 404 ? text : e->msg);
     json_field_text(w, "code",
                     status == 404   ? "FILE_NOT_FOUND"
                     : status == 403 ? "FILE_ACCESS_DENIED"
@@ -321,7 +308,7 @@ static void download_many(struct call *c)
 
     if (!daytona_read_body(c, fields, COUNT_OF(fields), &q) || !check_download_paths(c, &q.paths))
         return;
-    d = call_state(c, sizeof *d, release_download_call);
+    d = call_state(c, sizeof *d, close_download_output);
     d->call = c;
     d->paths = q.paths;
     d->out = -1;

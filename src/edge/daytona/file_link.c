@@ -9,14 +9,6 @@
 
 enum { LINK_MAX = 16 << 10 };
 
-static void spell_for_url(struct buf *text)
-{
-    for (size_t i = 0; i < text->n; i++)
-        text->p[i] = (char)(text->p[i] == '+' ? '-' : text->p[i] == '/' ? '_' : text->p[i]);
-    while (text->n && text->p[text->n - 1] == '=')
-        text->n--;
-}
-
 bool file_link_good(const struct file_link *l, struct str key, int64_t now_s)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(LINK_MAX), code AUTO(buf_done) = BUF_INIT(128);
@@ -30,7 +22,6 @@ bool file_link_good(const struct file_link *l, struct str key, int64_t now_s)
         buf_add_c(&text, ':') < 0 || buf_add(&text, l->expires) < 0)
         return false;
     crypto_hmac_sha256(key, buf_str(&text), digest);
-    crypto_base64((struct str){ (const char *)digest, sizeof digest }, &code);
-    spell_for_url(&code);
+    crypto_base64url((struct str){ (const char *)digest, sizeof digest }, &code);
     return crypto_equal(buf_str(&code), (struct str){ l->signature.p + 3, l->signature.n - 3 });
 }

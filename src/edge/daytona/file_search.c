@@ -55,17 +55,12 @@ struct hit {
     size_t n;
 };
 
-static void close_search_output(struct file_search *s)
-{
-    loop_fd_stop(&s->output);
-    drop_fd(&s->out);
-}
-
-static void release_file_search(void *state)
+static void close_search_output(void *state)
 {
     struct file_search *s = state;
 
-    close_search_output(s);
+    loop_fd_stop(&s->output);
+    drop_fd(&s->out);
 }
 
 /* The current operation ends when its output is closed. */
@@ -96,16 +91,11 @@ static int check_search_time(const struct file_search *s, struct err *e)
 
 /* --- names --- */
 
-static struct str last_name(const char *path)
+static void add_matching_name(struct file_search *s, const char *path)
 {
     const char *slash = strrchr(path, '/');
 
-    return str_from(slash && slash[1] ? slash + 1 : path);
-}
-
-static void add_matching_name(struct file_search *s, const char *path)
-{
-    if (glob_match(s->glob, last_name(path)))
+    if (glob_match(s->glob, str_from(slash && slash[1] ? slash + 1 : path)))
         json_put_lossy(&s->writer, str_from(path));
 }
 
@@ -126,20 +116,14 @@ static void answer_search(struct file_search *s)
 
 /* --- lines --- */
 
-static bool add_hit(struct file_search *s, struct str line)
-{
-    const struct hit h = { s->number, line.n };
-
-    return buf_add(&s->hits, (struct str){ (const char *)&h, sizeof h }) >= 0 &&
-           buf_add(&s->hits, line) >= 0;
-}
-
 static bool match_file_line(struct file_search *s, struct str line)
 {
-    s->number++;
+    const struct hit h = { ++s->number, line.n };
+
     if (!line.n || !memmem(line.p, line.n, s->wanted.p, s->wanted.n))
         return true;
-    return add_hit(s, line);
+    return buf_add(&s->hits, (struct str){ (const char *)&h, sizeof h }) >= 0 &&
+           buf_add(&s->hits, line) >= 0;
 }
 
 /* Splits the received bytes into lines. Returns false if the file is binary or too many lines
@@ -364,7 +348,7 @@ static void start_file_search(struct call *c, bool is_name)
 
     if (!root)
         return;
-    s = call_state(c, sizeof *s, release_file_search);
+    s = call_state(c, sizeof *s, close_search_output);
     s->call = c;
     s->out = -1;
     s->last = &s->files;
@@ -403,9 +387,7 @@ static void search_lines(struct call *c)
 }
 
 #define ROW(path, handler)                                                                         \
-    {                                                                                              \
-        H1_GET, VERB_FILES, DAYTONA_INSIDE "/files" path, DAYTONA_LIVE, .handle = handler          \
-    }
+    DAYTONA_ROUTE(H1_GET, VERB_FILES, DAYTONA_INSIDE "/files" path, 0, handler)
 
 const struct route routes_daytona_file_search[] = {
     ROW("/search", search_names),

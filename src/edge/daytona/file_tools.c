@@ -37,12 +37,6 @@ struct replacing {
     struct json_writer writer;
 };
 
-static void answer_replaced(struct replacing *k)
-{
-    json_end_array(&k->writer);
-    call_answer_written(k->call, &k->writer, &k->text, NULL);
-}
-
 static void replace_in_next(struct replacing *k);
 
 static void settle_file(struct replacing *k, const struct err *e)
@@ -110,7 +104,8 @@ static void replace_in_next(struct replacing *k)
     if (!k->call->x)
         return;
     if (k->next == k->asked.files.n) {
-        answer_replaced(k);
+        json_end_array(&k->writer);
+        call_answer_written(k->call, &k->writer, &k->text, NULL);
         return;
     }
     k->paths[0] = daytona_path(k->call, str_from(k->asked.files.p[k->next]));
@@ -192,10 +187,7 @@ static void set_file_permissions(struct call *c)
 }
 
 #define ROW(path, flags, handler)                                                                  \
-    {                                                                                              \
-        H1_POST, VERB_FILES, DAYTONA_INSIDE "/files" path, DAYTONA_LIVE | (flags),                 \
-            .handle = handler                                                                      \
-    }
+    DAYTONA_ROUTE(H1_POST, VERB_FILES, DAYTONA_INSIDE "/files" path, flags, handler)
 
 const struct route routes_daytona_file_tools[] = {
     ROW("/replace", ROUTE_JSON, replace_in_files),

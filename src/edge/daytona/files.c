@@ -33,15 +33,17 @@ static struct toolbox_file_call *new_toolbox_file_call(struct call *c)
     return k;
 }
 
-static struct toolbox_file_call *toolbox_file_call_of(struct file_take *t)
+/* Runs an operation on one or two paths. */
+static struct toolbox_file_call *run_toolbox_file_op(struct call *c, enum start_what what,
+                                                     const char *path, const char *to,
+                                                     uint32_t mode, file_take_fn *done)
 {
-    return container_of(t, struct toolbox_file_call, take);
-}
+    struct toolbox_file_call *k = new_toolbox_file_call(c);
 
-static void run_toolbox_file_op(struct toolbox_file_call *k, enum start_what what, uint32_t mode,
-                                file_take_fn *done)
-{
-    file_take_start(&k->take, k->call, what, k->paths, DAYTONA_USER, mode, done);
+    k->paths[0] = path;
+    k->paths[1] = to;
+    file_take_start(&k->take, c, what, k->paths, DAYTONA_USER, mode, done);
+    return k;
 }
 
 static void on_toolbox_file_done(struct file_take *t, const struct err *e)
@@ -97,13 +99,9 @@ static void on_file_info(struct file_take *t, const struct err *e)
 static void show_file_info(struct call *c)
 {
     const char *path = daytona_query_path(c, "path");
-    struct toolbox_file_call *k;
 
-    if (!path)
-        return;
-    k = new_toolbox_file_call(c);
-    k->paths[0] = path;
-    run_toolbox_file_op(k, START_STAT, 0, on_file_info);
+    if (path)
+        run_toolbox_file_op(c, START_STAT, path, NULL, 0, on_file_info);
 }
 
 static bool on_toolbox_list_entry(struct file_walk *w, const char *path,
@@ -169,32 +167,23 @@ static void make_folder(struct call *c)
 {
     const char *path = daytona_query_path(c, "path");
     uint32_t mode;
-    struct toolbox_file_call *k;
 
-    if (!path || !read_folder_mode(c, &mode))
-        return;
-    k = new_toolbox_file_call(c);
-    k->paths[0] = path;
-    run_toolbox_file_op(k, START_MKDIR, mode, on_toolbox_file_done);
+    if (path && read_folder_mode(c, &mode))
+        run_toolbox_file_op(c, START_MKDIR, path, NULL, mode, on_toolbox_file_done);
 }
 
 static void move_toolbox_path(struct call *c)
 {
     const char *from = daytona_query_path(c, "source"),
                *to = from ? daytona_query_path(c, "destination") : NULL;
-    struct toolbox_file_call *k;
 
-    if (!to)
-        return;
-    k = new_toolbox_file_call(c);
-    k->paths[0] = from;
-    k->paths[1] = to;
-    run_toolbox_file_op(k, START_RENAME, 0, on_toolbox_file_done);
+    if (to)
+        run_toolbox_file_op(c, START_RENAME, from, to, 0, on_toolbox_file_done);
 }
 
 static void on_remove_stat_done(struct file_take *t, const struct err *e)
 {
-    struct toolbox_file_call *k = toolbox_file_call_of(t);
+    struct toolbox_file_call *k = container_of(t, struct toolbox_file_call, take);
     struct backend_entry v;
 
     if (e)
@@ -203,21 +192,17 @@ static void on_remove_stat_done(struct file_take *t, const struct err *e)
         call_fail_with(k->call, 400, "BAD_REQUEST",
                        "path: is a directory; use recursive=true to remove it with its contents");
     else
-        run_toolbox_file_op(k, START_REMOVE, 0, on_toolbox_file_done);
+        run_toolbox_file_op(k->call, START_REMOVE, k->paths[0], NULL, 0, on_toolbox_file_done);
 }
 
 static void remove_toolbox_path(struct call *c)
 {
     const char *path = daytona_query_path(c, "path");
     bool recursive = false;
-    struct toolbox_file_call *k;
 
-    if (!path || call_query_bool(c, "recursive", &recursive) < 0)
-        return;
-    k = new_toolbox_file_call(c);
-    k->paths[0] = path;
-    k->recursive = recursive;
-    run_toolbox_file_op(k, START_STAT, 0, on_remove_stat_done);
+    if (path && call_query_bool(c, "recursive", &recursive) >= 0)
+        run_toolbox_file_op(c, START_STAT, path, NULL, 0, on_remove_stat_done)->recursive =
+            recursive;
 }
 
 /* --- download --- */
@@ -339,7 +324,7 @@ static const struct upload_events bulk_events = { .part = choose_bulk_path,
                                                   .done = daytona_answer_done,
                                                   .failed = call_fail };
 
-static void upload_toolbox_files(struct call *c, const char *only)
+static void start_toolbox_upload(struct call *c, const char *only)
 {
     struct bulk *a = call_alloc(c, 1, sizeof *a);
     struct upload_setup setup = { .events = &bulk_events, .user = DAYTONA_USER, .owner = a };
@@ -355,19 +340,17 @@ static void upload_one(struct call *c)
     const char *path = daytona_query_path(c, "path");
 
     if (path)
-        upload_toolbox_files(c, path);
+        start_toolbox_upload(c, path);
 }
 
 static void upload_many(struct call *c)
 {
-    upload_toolbox_files(c, NULL);
+    start_toolbox_upload(c, NULL);
 }
 
 #define FILES DAYTONA_INSIDE "/files"
 #define ROW(method, path, flags, handler)                                                          \
-    {                                                                                              \
-        method, VERB_FILES, FILES path, DAYTONA_LIVE | (flags), .handle = handler                  \
-    }
+    DAYTONA_ROUTE(method, VERB_FILES, FILES path, flags, handler)
 
 const struct route routes_daytona_files[] = {
     ROW(H1_GET, "", 0, list_toolbox_dir),

@@ -2,6 +2,7 @@
 /* Git routes of the toolbox: run the git program of the sandbox, with the sandbox's rights and
  * network. Each verb is a short script; it gets the members of the request as variables and the
  * files as parameters. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -104,26 +105,6 @@ static void fail_git(struct exec *x)
 
 /* --- answers --- */
 
-static bool check_git_end(struct exec *x, const struct backend_end *end)
-{
-    if (end->how == BACKEND_EXITED && end->status == 0 && !x->truncated)
-        return true;
-    fail_git(x);
-    return false;
-}
-
-static void answer_git_done(struct exec *x, const struct backend_end *end)
-{
-    if (check_git_end(x, end))
-        daytona_answer_done(x->call);
-}
-
-static void answer_git_with(struct exec *x, const struct backend_end *end, call_write_fn *write)
-{
-    if (check_git_end(x, end))
-        call_answer(x->call, 200, write, x);
-}
-
 static struct str git_output(const void *exec)
 {
     const struct exec *x = exec;
@@ -141,19 +122,9 @@ static void write_hash(struct json_writer *w, const void *x)
     json_end_object(w);
 }
 
-static void answer_hash(struct exec *x, const struct backend_end *end)
-{
-    answer_git_with(x, end, write_hash);
-}
-
 static void write_git_status(struct json_writer *w, const void *x)
 {
     git_status_write(w, git_output(x));
-}
-
-static void answer_status(struct exec *x, const struct backend_end *end)
-{
-    answer_git_with(x, end, write_git_status);
 }
 
 /* Output: the current branch, then all branches, one per line. */
@@ -170,11 +141,6 @@ static void write_branches(struct json_writer *w, const void *x)
     }
     json_end_array(w);
     json_end_object(w);
-}
-
-static void answer_branches(struct exec *x, const struct backend_end *end)
-{
-    answer_git_with(x, end, write_branches);
 }
 
 /* Output: lines of "NAME TAB URL (fetch)", and the same for push. */
@@ -198,11 +164,6 @@ static void write_remotes(struct json_writer *w, const void *x)
     json_end_object(w);
 }
 
-static void answer_remotes(struct exec *x, const struct backend_end *end)
-{
-    answer_git_with(x, end, write_remotes);
-}
-
 static void write_value(struct json_writer *w, const void *x)
 {
     struct str value = git_output(x);
@@ -212,11 +173,6 @@ static void write_value(struct json_writer *w, const void *x)
         json_field_lossy(w, "value",
                          (struct str){ value.p, value.n - (value.p[value.n - 1] == '\n') });
     json_end_object(w);
-}
-
-static void answer_value(struct exec *x, const struct backend_end *end)
-{
-    answer_git_with(x, end, write_value);
 }
 
 /* Output: records of "HASH\x1fAUTHOR\x1fEMAIL\x1fTIME\x1fMESSAGE", each terminated by NUL. */
@@ -239,98 +195,103 @@ static void write_history(struct json_writer *w, const void *x)
     json_end_array(w);
 }
 
-static void answer_history(struct exec *x, const struct backend_end *end)
-{
-    answer_git_with(x, end, write_history);
-}
-
 /* --- the verbs --- */
 
 struct git_verb {
     const char *needs; /* required members */
     const char *script;
-    struct exec_encoder encoder;
+    call_write_fn *write; /* the answer; NULL: an empty object */
 };
-
-#define ANSWER(how)                                                                                \
-    {                                                                                              \
-        .started = daytona_begin_output, .output = daytona_collect_output, .ended = (how),         \
-        .failed = daytona_not_started                                                              \
-    }
 
 #define SCOPE                                                                                      \
     "case ${g_scope:-global} in local) set -- -C \"$g_path\" config --local;; "                    \
     "system) set -- config --system;; *) set -- config --global;; esac; "
 
-static const struct git_verb
-    clone_repo = { "url path",
-                   "set -- ${g_depth:+--depth \"$g_depth\"} ${g_branch:+--branch \"$g_branch\"}; "
-                   "[ -z \"$g_insecure_skip_tls\" ] || set -- -c http.sslVerify=false \"$@\"; "
-                   "git clone -q \"$@\" -- \"$g_url\" \"$g_path\" || exit; "
-                   "[ -z \"$g_commit_id\" ] || git -C \"$g_path\" checkout -q \"$g_commit_id\" --",
-                   ANSWER(answer_git_done) },
-    init = { "path",
-             "git init -q ${g_bare:+--bare} ${g_initial_branch:+-b \"$g_initial_branch\"} -- "
-             "\"$g_path\"",
-             ANSWER(answer_git_done) },
-    add = { "path", "git -C \"$g_path\" add -- \"$@\"", ANSWER(answer_git_done) },
-    commit = { "path message author email",
-               "git -C \"$g_path\" -c user.name=\"$g_author\" -c user.email=\"$g_email\" commit -q "
-               "${g_allow_empty:+--allow-empty} -m \"$g_message\" >&2 && git -C \"$g_path\" "
-               "rev-parse "
-               "HEAD",
-               ANSWER(answer_hash) },
-    status = { "path", "git -C \"$g_path\" status --porcelain=v2 --branch -z",
-               ANSWER(answer_status) },
-    history = { "path",
-                "git -C \"$g_path\" log -n 1000 -z --format='%H%x1f%an%x1f%ae%x1f%aI%x1f%B'",
-                ANSWER(answer_history) },
-    branches = { "path",
-                 "git -C \"$g_path\" branch --show-current && git -C \"$g_path\" for-each-ref "
-                 "--format='%(refname:short)' refs/heads",
-                 ANSWER(answer_branches) },
-    branch_add = { "path name", "git -C \"$g_path\" branch -- \"$g_name\"",
-                   ANSWER(answer_git_done) },
-    branch_remove = { "path name", "git -C \"$g_path\" branch -q -D -- \"$g_name\"",
-                      ANSWER(answer_git_done) },
-    checkout = { "path branch", "git -C \"$g_path\" checkout -q \"$g_branch\" --",
-                 ANSWER(answer_git_done) },
-    push = { "path",
-             "git -C \"$g_path\" push -q ${g_set_upstream:+-u} -- \"${g_remote:-origin}\" "
-             "\"${g_branch:-HEAD}\"",
-             ANSWER(answer_git_done) },
-    pull = { "path",
-             "if [ -n \"$g_branch$g_remote\" ]; then set -- \"${g_remote:-origin}\" "
-             "${g_branch:+\"$g_branch\"}; fi; git -C \"$g_path\" pull -q -- \"$@\"",
-             ANSWER(answer_git_done) },
-    reset = { "path",
-              "if [ $# -gt 0 ]; then git -C \"$g_path\" reset -q ${g_target:+\"$g_target\"} -- "
-              "\"$@\"; else git -C \"$g_path\" reset -q ${g_mode:+--\"$g_mode\"} "
-              "${g_target:+\"$g_target\"} --; fi",
-              ANSWER(answer_git_done) },
-    restore = { "path",
-                "git -C \"$g_path\" restore -q ${g_staged:+--staged} ${g_worktree:+--worktree} "
-                "${g_source:+--source=\"$g_source\"} -- \"$@\"",
-                ANSWER(answer_git_done) },
-    remotes = { "path", "git -C \"$g_path\" remote -v", ANSWER(answer_remotes) },
-    remote_add = { "path name url",
-                   "[ -z \"$g_overwrite\" ] || git -C \"$g_path\" remote remove -- \"$g_name\" "
-                   "2>/dev/null; git -C \"$g_path\" remote add ${g_fetch:+-f} -- \"$g_name\" "
-                   "\"$g_url\"",
-                   ANSWER(answer_git_done) },
-    config_get = { "key", SCOPE "git \"$@\" --get \"$g_key\" || [ $? -eq 1 ]",
-                   ANSWER(answer_value) },
-    config_set = { "key value", SCOPE "git \"$@\" \"$g_key\" \"$g_value\"",
-                   ANSWER(answer_git_done) },
-    config_user = { "name email",
-                    SCOPE "git \"$@\" user.name \"$g_name\" && git \"$@\" user.email \"$g_email\"",
-                    ANSWER(answer_git_done) },
-    credentials = { "username password",
-                    "git config --global credential.helper store && "
-                    "printf 'protocol=%s\\nhost=%s\\nusername=%s\\npassword=%s\\n' "
-                    "\"${g_protocol:-https}\" \"${g_host:-github.com}\" \"$g_username\" "
-                    "\"$g_password\" | git credential approve",
-                    ANSWER(answer_git_done) };
+/* In the order of routes_daytona_git. */
+static const struct git_verb verbs[] = {
+    { "url path",
+      "set -- ${g_depth:+--depth \"$g_depth\"} ${g_branch:+--branch \"$g_branch\"}; "
+      "[ -z \"$g_insecure_skip_tls\" ] || set -- -c http.sslVerify=false \"$@\"; "
+      "git clone -q \"$@\" -- \"$g_url\" \"$g_path\" || exit; "
+      "[ -z \"$g_commit_id\" ] || git -C \"$g_path\" checkout -q \"$g_commit_id\" --",
+      NULL },
+    { "path",
+      "git init -q ${g_bare:+--bare} ${g_initial_branch:+-b \"$g_initial_branch\"} -- "
+      "\"$g_path\"",
+      NULL },
+    { "path", "git -C \"$g_path\" add -- \"$@\"", NULL },
+    { "path message author email",
+      "git -C \"$g_path\" -c user.name=\"$g_author\" -c user.email=\"$g_email\" commit -q "
+      "${g_allow_empty:+--allow-empty} -m \"$g_message\" >&2 && git -C \"$g_path\" "
+      "rev-parse "
+      "HEAD",
+      write_hash },
+    { "path", "git -C \"$g_path\" status --porcelain=v2 --branch -z", write_git_status },
+    { "path", "git -C \"$g_path\" log -n 1000 -z --format='%H%x1f%an%x1f%ae%x1f%aI%x1f%B'",
+      write_history },
+    { "path",
+      "git -C \"$g_path\" branch --show-current && git -C \"$g_path\" for-each-ref "
+      "--format='%(refname:short)' refs/heads",
+      write_branches },
+    { "path name", "git -C \"$g_path\" branch -- \"$g_name\"", NULL },
+    { "path name", "git -C \"$g_path\" branch -q -D -- \"$g_name\"", NULL },
+    { "path branch", "git -C \"$g_path\" checkout -q \"$g_branch\" --", NULL },
+    { "path",
+      "git -C \"$g_path\" push -q ${g_set_upstream:+-u} -- \"${g_remote:-origin}\" "
+      "\"${g_branch:-HEAD}\"",
+      NULL },
+    { "path",
+      "if [ -n \"$g_branch$g_remote\" ]; then set -- \"${g_remote:-origin}\" "
+      "${g_branch:+\"$g_branch\"}; fi; git -C \"$g_path\" pull -q -- \"$@\"",
+      NULL },
+    { "path",
+      "if [ $# -gt 0 ]; then git -C \"$g_path\" reset -q ${g_target:+\"$g_target\"} -- "
+      "\"$@\"; else git -C \"$g_path\" reset -q ${g_mode:+--\"$g_mode\"} "
+      "${g_target:+\"$g_target\"} --; fi",
+      NULL },
+    { "path",
+      "git -C \"$g_path\" restore -q ${g_staged:+--staged} ${g_worktree:+--worktree} "
+      "${g_source:+--source=\"$g_source\"} -- \"$@\"",
+      NULL },
+    { "path", "git -C \"$g_path\" remote -v", write_remotes },
+    { "path name url",
+      "[ -z \"$g_overwrite\" ] || git -C \"$g_path\" remote remove -- \"$g_name\" "
+      "2>/dev/null; git -C \"$g_path\" remote add ${g_fetch:+-f} -- \"$g_name\" "
+      "\"$g_url\"",
+      NULL },
+    { "key", SCOPE "git \"$@\" --get \"$g_key\" || [ $? -eq 1 ]", write_value },
+    { "key value", SCOPE "git \"$@\" \"$g_key\" \"$g_value\"", NULL },
+    { "name email", SCOPE "git \"$@\" user.name \"$g_name\" && git \"$@\" user.email \"$g_email\"",
+      NULL },
+    { "username password",
+      "git config --global credential.helper store && "
+      "printf 'protocol=%s\\nhost=%s\\nusername=%s\\npassword=%s\\n' "
+      "\"${g_protocol:-https}\" \"${g_host:-github.com}\" \"$g_username\" "
+      "\"$g_password\" | git credential approve",
+      NULL },
+};
+
+static const struct git_verb *verb_of(const struct call *c)
+{
+    return &verbs[c->route - routes_daytona_git];
+}
+
+static void on_git_ended(struct exec *x, const struct backend_end *end)
+{
+    const struct git_verb *v = verb_of(x->call);
+
+    if (end->how != BACKEND_EXITED || end->status || x->truncated)
+        fail_git(x);
+    else if (v->write)
+        call_answer(x->call, 200, v->write, x);
+    else
+        daytona_answer_done(x->call);
+}
+
+static const struct exec_encoder git_encoder = { .started = daytona_begin_output,
+                                                 .output = daytona_collect_output,
+                                                 .ended = on_git_ended,
+                                                 .failed = daytona_not_started };
 
 /* --- a request --- */
 
@@ -446,8 +407,9 @@ static bool read_git_query(struct call *c, struct git_request *q)
     return true;
 }
 
-static void run_git_verb(struct call *c, const struct git_verb *v)
+static void run_git_verb(struct call *c)
 {
+    const struct git_verb *v = verb_of(c);
     struct buf script AUTO(buf_done) = BUF_INIT(16 << 10);
     struct git_request q = { 0 };
     struct json_map given;
@@ -460,65 +422,35 @@ static void run_git_verb(struct call *c, const struct git_verb *v)
     if (!check_git_request(c, v, &given))
         return;
     buf_addf(&script, "%s%s", PRELUDE, v->script);
-    daytona_run_script(c, "/", arena_dup(&c->own, buf_str(&script)), q.files, &given, &v->encoder);
+    daytona_run_script(c, "/", arena_dup(&c->own, buf_str(&script)), q.files, &given, &git_encoder);
 }
 
-#define HANDLER(verb)                                                                              \
-    static void serve_##verb(struct call *c)                                                       \
-    {                                                                                              \
-        run_git_verb(c, &(verb));                                                                  \
-    }
-HANDLER(clone_repo)
-HANDLER(init)
-HANDLER(add)
-HANDLER(commit)
-HANDLER(status)
-HANDLER(history)
-HANDLER(branches)
-HANDLER(branch_add)
-HANDLER(branch_remove)
-HANDLER(checkout)
-HANDLER(push)
-HANDLER(pull)
-HANDLER(reset)
-HANDLER(restore)
-HANDLER(remotes)
-HANDLER(remote_add)
-HANDLER(config_get)
-HANDLER(config_set)
-HANDLER(config_user)
-HANDLER(credentials)
-
-#define ASK(path, verb)                                                                            \
-    {                                                                                              \
-        H1_GET, VERB_EXEC, DAYTONA_INSIDE "/git/" path, DAYTONA_LIVE, .handle = serve_##verb       \
-    }
-#define DO(method, path, verb)                                                                     \
-    {                                                                                              \
-        method, VERB_EXEC, DAYTONA_INSIDE "/git/" path, DAYTONA_LIVE | ROUTE_JSON | ROUTE_LONG,    \
-            .handle = serve_##verb                                                                 \
-    }
+#define ASK(path) DAYTONA_ROUTE(H1_GET, VERB_EXEC, DAYTONA_INSIDE "/git/" path, 0, run_git_verb)
+#define DO(method, path)                                                                           \
+    DAYTONA_ROUTE(method, VERB_EXEC, DAYTONA_INSIDE "/git/" path, ROUTE_JSON | ROUTE_LONG,         \
+                  run_git_verb)
 
 const struct route routes_daytona_git[] = {
-    DO(H1_POST, "clone", clone_repo),
-    DO(H1_POST, "init", init),
-    DO(H1_POST, "add", add),
-    DO(H1_POST, "commit", commit),
-    ASK("status", status),
-    ASK("history", history),
-    ASK("branches", branches),
-    DO(H1_POST, "branches", branch_add),
-    DO(H1_DELETE, "branches", branch_remove),
-    DO(H1_POST, "checkout", checkout),
-    DO(H1_POST, "push", push),
-    DO(H1_POST, "pull", pull),
-    DO(H1_POST, "reset", reset),
-    DO(H1_POST, "restore", restore),
-    ASK("remotes", remotes),
-    DO(H1_POST, "remotes", remote_add),
-    ASK("config", config_get),
-    DO(H1_POST, "config", config_set),
-    DO(H1_POST, "config/user", config_user),
-    DO(H1_POST, "credentials", credentials),
+    DO(H1_POST, "clone"),
+    DO(H1_POST, "init"),
+    DO(H1_POST, "add"),
+    DO(H1_POST, "commit"),
+    ASK("status"),
+    ASK("history"),
+    ASK("branches"),
+    DO(H1_POST, "branches"),
+    DO(H1_DELETE, "branches"),
+    DO(H1_POST, "checkout"),
+    DO(H1_POST, "push"),
+    DO(H1_POST, "pull"),
+    DO(H1_POST, "reset"),
+    DO(H1_POST, "restore"),
+    ASK("remotes"),
+    DO(H1_POST, "remotes"),
+    ASK("config"),
+    DO(H1_POST, "config"),
+    DO(H1_POST, "config/user"),
+    DO(H1_POST, "credentials"),
     { .path = NULL },
 };
+static_assert(COUNT_OF(routes_daytona_git) == COUNT_OF(verbs) + 1, "a verb for each route");

@@ -54,29 +54,13 @@ static void read_branch_header(struct str line, struct branch *b)
         read_distance(value, b);
 }
 
-/* Number of fields before the path in a record of this kind; 0 if it has no path. */
-static unsigned fields_before(char kind)
-{
-    return kind == '1' ? 8 : kind == '2' ? 9 : kind == 'u' ? 10 : kind == '?' ? 1 : 0;
-}
-
-static void write_git_file(struct json_writer *w, struct str name, const char letters[2],
-                           struct str extra)
-{
-    json_begin_object(w);
-    json_field_lossy(w, "name", name);
-    json_field_text(w, "staging", word_of(letters[0]));
-    json_field_text(w, "worktree", word_of(letters[1]));
-    json_field_lossy(w, "extra", extra);
-    json_end_object(w);
-}
-
 /* Writes a record. The old name of a renamed file follows as a record of its own. */
 static void write_git_record(struct json_writer *w, struct str record, struct str *rest)
 {
     char kind = record.n ? record.p[0] : '\0', letters[2] = { '?', '?' };
     struct str field, extra = STR("");
-    unsigned n = fields_before(kind);
+    /* fields before the path; 0: a record without one */
+    unsigned n = kind == '1' ? 8 : kind == '2' ? 9 : kind == 'u' ? 10 : kind == '?' ? 1 : 0;
 
     if (!n)
         return;
@@ -87,19 +71,14 @@ static void write_git_record(struct json_writer *w, struct str record, struct st
     }
     if (kind == '2')
         *rest = str_cut(*rest, '\0', &extra);
-    if (record.n)
-        write_git_file(w, record, letters, extra);
-}
-
-static void write_branch(struct json_writer *w, const struct branch *b)
-{
-    json_field_lossy(w, "currentBranch", b->head.n ? b->head : STR(""));
-    json_field_bool(w, "detached", str_eq(b->head, STR("(detached)")));
-    json_field_bool(w, "branchPublished", b->upstream.n > 0);
-    if (b->upstream.n)
-        json_field_lossy(w, "upstream", b->upstream);
-    json_field_int(w, "ahead", b->ahead);
-    json_field_int(w, "behind", b->behind);
+    if (!record.n)
+        return;
+    json_begin_object(w);
+    json_field_lossy(w, "name", record);
+    json_field_text(w, "staging", word_of(letters[0]));
+    json_field_text(w, "worktree", word_of(letters[1]));
+    json_field_lossy(w, "extra", extra);
+    json_end_object(w);
 }
 
 void git_status_write(struct json_writer *w, struct str text)
@@ -117,6 +96,12 @@ void git_status_write(struct json_writer *w, struct str text)
             write_git_record(w, record, &rest);
     }
     json_end_array(w);
-    write_branch(w, &b);
+    json_field_lossy(w, "currentBranch", b.head.n ? b.head : STR(""));
+    json_field_bool(w, "detached", str_eq(b.head, STR("(detached)")));
+    json_field_bool(w, "branchPublished", b.upstream.n > 0);
+    if (b.upstream.n)
+        json_field_lossy(w, "upstream", b.upstream);
+    json_field_int(w, "ahead", b.ahead);
+    json_field_int(w, "behind", b.behind);
     json_end_object(w);
 }

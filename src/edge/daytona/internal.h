@@ -26,6 +26,11 @@ enum {
 #define DAYTONA_ONE      DAYTONA "/sandbox/{id}"
 #define DAYTONA_INSIDE   DAYTONA_TOOLBOX "/{id}"
 #define DAYTONA_ANY_PORT DAYTONA "/preview/(a port of a sandbox)"
+/* A route of a live sandbox. */
+#define DAYTONA_ROUTE(method, verb, path, flags, handler)                                          \
+    {                                                                                              \
+        method, verb, path, DAYTONA_LIVE | (flags), .handle = handler                              \
+    }
 
 /* --- dialect.c --- */
 extern const struct guard_row daytona_guard_rows[];
@@ -42,12 +47,6 @@ bool daytona_read_body(struct call *c, const struct json_field *fields, size_t n
 void daytona_answer_done(struct call *c);
 /* The daemon's address as the client used it: "http://127.0.0.1:8700". */
 bool daytona_base_url(const struct call *c, char *ret, size_t cap);
-
-/* --- members of JSON objects --- */
-static inline void write_bytes_member(struct json_writer *w, const char *key, struct str value)
-{
-    json_field_lossy(w, key, value);
-}
 
 /* --- preview.c: requests to servers in sandboxes --- */
 dialect_claims_fn preview_claims;
@@ -86,6 +85,10 @@ void daytona_answer_sandbox(struct call *c);
 /* The same at the end of an operation; drops the call's reference. */
 void daytona_settle_sandbox(struct sandbox_op *op, int r, const struct err *e);
 const char *daytona_state(const struct sandbox_record *r, const struct sandbox *s);
+
+enum { DAYTONA_URL = 160 };
+/* The address of the toolbox. False: it is unknown. */
+bool daytona_toolbox_url(const struct call *c, char ret[static DAYTONA_URL]);
 
 /* --- labels.c --- */
 /* Converts labels of a request, and adds the name as a reserved label. */

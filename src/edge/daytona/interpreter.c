@@ -276,9 +276,7 @@ static void execute_daytona_code(struct call *c)
 
 #define INTERPRETER DAYTONA_INSIDE "/process/interpreter"
 #define ROW(method, path, flags, handler)                                                          \
-    {                                                                                              \
-        method, VERB_EXEC, INTERPRETER path, DAYTONA_LIVE | (flags), .handle = handler             \
-    }
+    DAYTONA_ROUTE(method, VERB_EXEC, INTERPRETER path, flags, handler)
 
 const struct route routes_daytona_interpreter[] = {
     ROW(H1_GET, "/execute", ROUTE_LONG, execute_daytona_code),

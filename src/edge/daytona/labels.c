@@ -7,11 +7,6 @@
 
 #define RESERVED "daytona/"
 
-static bool is_reserved_label(const char *key)
-{
-    return strncmp(key, RESERVED, strlen(RESERVED)) == 0;
-}
-
 int daytona_make_labels(struct call *c, const struct json_map *given, const char *name,
                         struct json_map *ret, struct err *e)
 {
@@ -41,17 +36,16 @@ void daytona_labels_write(struct json_writer *w, const struct json_map *labels)
     struct json_map all = { shown, 0 };
 
     for (size_t i = 0; i < labels->n && all.n < COUNT_OF(shown); i++)
-        if (!is_reserved_label(labels->p[i].key))
+        if (strncmp(labels->p[i].key, RESERVED, strlen(RESERVED)) != 0)
             shown[all.n++] = labels->p[i];
     metadata_write(w, &all);
 }
 
 const char *daytona_sandbox_name(const struct sandbox_record *r)
 {
-    for (size_t i = 0; i < r->labels.n; i++)
-        if (strcmp(r->labels.p[i].key, DAYTONA_NAME) == 0)
-            return r->labels.p[i].value;
-    return r->id;
+    const char *name = json_map_get(&r->labels, DAYTONA_NAME);
+
+    return name ? name : r->id;
 }
 
 struct json_map_holder {

@@ -167,17 +167,10 @@ static void write_command_outcome(struct json_writer *w, const void *what)
 
 /* Adds the reason of an OOM kill as the last line of the output, because the answer has no other
  * place for it. */
-static void add_oom_line(struct exec *x, const struct backend_end *end)
-{
-    char memory[EXEC_LIMIT_TEXT];
-
-    if (backend_end_is_oom(end))
-        buf_addf(&x->out[0], "sandboxer: killed: %s\n", exec_oom_text(end, memory));
-}
-
 static void answer_outcome(struct exec *x, const struct backend_end *end)
 {
     const struct command_outcome o = { x, daytona_exit_code(end) };
+    char memory[EXEC_LIMIT_TEXT];
 
     if (end->how == BACKEND_TIMED_OUT)
         call_fail_with(x->call, 408, "PROCESS_EXECUTION_TIMEOUT",
@@ -187,7 +180,8 @@ static void answer_outcome(struct exec *x, const struct backend_end *end)
     else if (x->truncated)
         call_fail_with(x->call, 413, "", "the command wrote more than 16 MiB; use a session");
     else {
-        add_oom_line(x, end);
+        if (backend_end_is_oom(end))
+            buf_addf(&x->out[0], "sandboxer: killed: %s\n", exec_oom_text(end, memory));
         call_answer(x->call, 200, write_command_outcome, &o);
     }
 }

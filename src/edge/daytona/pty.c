@@ -51,27 +51,31 @@ static struct pty *pty_of(struct watcher *w)
 
 /* --- messages --- */
 
-static void write_pty_end(struct json_writer *w, const struct backend_end *end)
+/* A control message if it has a status, and the end of the terminal if that is given. */
+static void write_pty_message(struct buf *out, const char *status, const struct backend_end *end)
 {
-    json_field_int(w, "exitCode", daytona_exit_code(end));
-    if (end->how != BACKEND_EXITED)
-        json_field_text(w, "exitReason",
+    struct json_writer w;
+
+    json_writer_init(&w, out, JSON_COMPACT);
+    json_begin_object(&w);
+    if (status) {
+        json_field_text(&w, "type", "control");
+        json_field_text(&w, "status", status);
+    }
+    if (end)
+        json_field_int(&w, "exitCode", daytona_exit_code(end));
+    if (end && end->how != BACKEND_EXITED)
+        json_field_text(&w, "exitReason",
                         end->how == BACKEND_LOST ? "the sandbox ended" : "it was killed");
+    json_end_object(&w);
+    json_writer_finish(&w, NULL);
 }
 
 static void send_control(struct pty *p, const char *status, const struct backend_end *end)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(512);
-    struct json_writer w;
 
-    json_writer_init(&w, &text, JSON_COMPACT);
-    json_begin_object(&w);
-    json_field_text(&w, "type", "control");
-    json_field_text(&w, "status", status);
-    if (end)
-        write_pty_end(&w, end);
-    json_end_object(&w);
-    json_writer_finish(&w, NULL);
+    write_pty_message(&text, status, end);
     (void)ws_send(&p->ws, FRAME_TEXT, buf_str(&text), NULL);
 }
 
@@ -127,15 +131,10 @@ static void on_pty_ended(struct watcher *w, const struct backend_end *end)
 {
     struct pty *p = pty_of(w);
     struct buf text AUTO(buf_done) = BUF_INIT(256);
-    struct json_writer j;
 
     if (p->tells_exit)
         send_control(p, "exited", end);
-    json_writer_init(&j, &text, JSON_COMPACT);
-    json_begin_object(&j);
-    write_pty_end(&j, end);
-    json_end_object(&j);
-    json_writer_finish(&j, NULL);
+    write_pty_message(&text, NULL, end);
     ws_close(&p->ws, CLOSE_DONE, buf_str(&text));
 }
 
@@ -280,7 +279,7 @@ static void create_pty(struct call *c)
         start_pty(c, &q, on_pty_created);
 }
 
-/* Decodes base64url without padding. */
+/* Decodes base64url without padding; also base64. */
 static int unbase64_url(struct str text, struct buf *out, struct err *e)
 {
     struct buf plain AUTO(buf_done) = BUF_INIT(2 * ENVS_MAX);
@@ -464,11 +463,8 @@ static void resize_pty(struct call *c)
     process_unref(p);
 }
 
-#define PTY DAYTONA_INSIDE "/process/pty"
-#define ROW(method, path, flags, handler)                                                          \
-    {                                                                                              \
-        method, VERB_EXEC, PTY path, DAYTONA_LIVE | (flags), .handle = handler                     \
-    }
+#define PTY                               DAYTONA_INSIDE "/process/pty"
+#define ROW(method, path, flags, handler) DAYTONA_ROUTE(method, VERB_EXEC, PTY path, flags, handler)
 
 const struct route routes_daytona_pty[] = {
     ROW(H1_GET, "/create-connect", ROUTE_LONG, create_connect),

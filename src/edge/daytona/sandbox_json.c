@@ -31,11 +31,6 @@ const char *daytona_state(const struct sandbox_record *r, const struct sandbox *
     }
 }
 
-static void write_gib_member(struct json_writer *w, const char *key, uint32_t mib)
-{
-    json_field_double(w, key, mib / 1024.0);
-}
-
 /* Writes the size by the sandbox's profile; zeros if the profile no longer exists. */
 static void write_sandbox_size(struct json_writer *w, const struct call *c,
                                const struct sandbox_record *r)
@@ -47,8 +42,8 @@ static void write_sandbox_size(struct json_writer *w, const struct call *c,
     (void)catalog_find(control_catalog(c->api->control), str_from(name), &p, NULL);
     json_field_double(w, "cpu", p ? profile_cpu_milli(p) / 1000.0 : 0);
     json_field_int(w, "gpu", 0);
-    write_gib_member(w, "memory", p ? p->resources.memory_mb : 0);
-    write_gib_member(w, "disk", p ? p->resources.disk_mb : 0);
+    json_field_double(w, "memory", p ? p->resources.memory_mb / 1024.0 : 0);
+    json_field_double(w, "disk", p ? p->resources.disk_mb / 1024.0 : 0);
 }
 
 static int64_t whole_minutes(int64_t ns)
@@ -70,28 +65,14 @@ static void write_rest_intervals(struct json_writer *w, const struct sandbox *s)
                                                : -1);
 }
 
-static void write_sandbox_env(struct json_writer *w, const struct daytona_shown *s,
-                              const struct json_map *env)
+bool daytona_toolbox_url(const struct call *c, char ret[static DAYTONA_URL])
 {
-    json_key(w, STR("env"));
-    guard_write_env(w, env, s->sandbox && env->n && guard_may_exec(s->call, s->sandbox));
-}
-
-static void write_sandbox_times(struct json_writer *w, const struct daytona_shown *s)
-{
-    time_write(w, "createdAt", s->record->created_ns);
-    time_write(w, "updatedAt", s->record->updated_ns);
-    time_write(w, "autoDestroyAt", s->expires_ns);
-}
-
-static void write_toolbox_url(struct json_writer *w, const struct call *c)
-{
-    char base[128], url[160];
+    char base[128];
 
     if (!daytona_base_url(c, base, sizeof base))
-        return;
-    snprintf(url, sizeof url, "%s" DAYTONA_TOOLBOX, base);
-    json_field_text(w, "toolboxProxyUrl", url);
+        return false;
+    snprintf(ret, DAYTONA_URL, "%s" DAYTONA_TOOLBOX, base);
+    return true;
 }
 
 void daytona_write_sandbox(struct json_writer *w, const void *what)
@@ -100,6 +81,7 @@ void daytona_write_sandbox(struct json_writer *w, const void *what)
     const struct daytona_shown *s = what;
     const struct sandbox_record *r = s->record;
     const struct create_request q = template_original_request(r, &a);
+    char url[DAYTONA_URL];
 
     json_begin_object(w);
     json_field_text(w, "id", r->id);
@@ -115,14 +97,18 @@ void daytona_write_sandbox(struct json_writer *w, const void *what)
     json_field_bool(w, "recoverable", false);
     json_field_bool(w, "public", false);
     json_field_bool(w, "networkBlockAll", s->sandbox && !egress_settings_open(s->sandbox));
-    write_sandbox_env(w, s, &q.env);
+    json_key(w, STR("env"));
+    guard_write_env(w, &q.env, s->sandbox && q.env.n && guard_may_exec(s->call, s->sandbox));
     json_key(w, STR("labels"));
     daytona_labels_write(w, &r->labels);
     write_sandbox_size(w, s->call, r);
     if (s->sandbox)
         write_rest_intervals(w, s->sandbox);
-    write_sandbox_times(w, s);
-    write_toolbox_url(w, s->call);
+    time_write(w, "createdAt", r->created_ns);
+    time_write(w, "updatedAt", r->updated_ns);
+    time_write(w, "autoDestroyAt", s->expires_ns);
+    if (daytona_toolbox_url(s->call, url))
+        json_field_text(w, "toolboxProxyUrl", url);
     json_end_object(w);
 }
 

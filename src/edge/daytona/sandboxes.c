@@ -176,10 +176,9 @@ static void set_daytona_network(struct call *c)
 
 static void write_url(struct json_writer *w, const void *what)
 {
-    char base[128], url[160] = "";
+    char url[DAYTONA_URL] = "";
 
-    if (daytona_base_url(what, base, sizeof base))
-        snprintf(url, sizeof url, "%s" DAYTONA_TOOLBOX, base);
+    (void)daytona_toolbox_url(what, url);
     json_begin_object(w);
     json_field_text(w, "url", url);
     json_end_object(w);

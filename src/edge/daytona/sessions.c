@@ -136,19 +136,14 @@ static void begin_command(struct session_call *t, const struct session_event *v)
     t->last = &n->next;
 }
 
-static void end_session_command(struct session_call *t, const struct session_event *v)
+/* Ends the command with this id, or all that have not ended if the id is NULL. */
+static void end_commands(struct session_call *t, const char *id, int status)
 {
     for (struct session_command *n = t->commands; n; n = n->next)
-        if (strcmp(n->id, v->id) == 0) {
+        if (id ? strcmp(n->id, id) == 0 : !n->ended) {
             n->ended = true;
-            n->status = v->status;
+            n->status = status;
         }
-}
-
-static void add_command_output(struct session_call *t, struct str data)
-{
-    if (buf_add(&t->out[t->channel], data) < 0 || buf_add(&t->both, data) < 0)
-        t->too_big = true;
 }
 
 static void on_session_event(void *user, const struct session_event *v)
@@ -159,12 +154,12 @@ static void on_session_event(void *user, const struct session_event *v)
     if (v->kind == SESSION_BEGIN && t->channel == 0)
         begin_command(t, v);
     if (v->kind == SESSION_END && t->channel == 0)
-        end_session_command(t, v);
+        end_commands(t, v->id, v->status);
     if (!wanted)
         return;
     t->seen = true;
     if (v->kind == SESSION_DATA)
-        add_command_output(t, v->text);
+        t->too_big |= buf_add(&t->out[t->channel], v->text) < 0 || buf_add(&t->both, v->text) < 0;
     if (v->kind == SESSION_END) {
         t->over[t->channel] = true;
         t->status = v->status;
@@ -185,11 +180,7 @@ static bool is_command_finished(const struct session_call *t)
 /* The shell ended: marks its unfinished commands as ended. */
 static void note_shell_end(struct session_call *t, const struct backend_end *end)
 {
-    for (struct session_command *n = t->commands; n; n = n->next)
-        if (!n->ended) {
-            n->ended = true;
-            n->status = daytona_exit_code(end);
-        }
+    end_commands(t, NULL, daytona_exit_code(end));
     if (!is_command_finished(t))
         t->status = daytona_exit_code(end);
     t->over[0] = t->over[1] = true;
@@ -234,6 +225,12 @@ static void on_scan_shell_ended(struct watcher *w, const struct backend_end *end
     finish_session_scan(t);
 }
 
+static void await_command_begin(struct session_call *t)
+{
+    (void)loop_timer_start(t->shell.call->loop, &t->patience, clock_mono() + PATIENCE_NS,
+                           on_scan_patience_over, NULL);
+}
+
 /* All earlier output is scanned. If the command has not begun, waits a while for it. */
 static void on_scan_caught_up(struct watcher *w)
 {
@@ -242,8 +239,7 @@ static void on_scan_caught_up(struct watcher *w)
     if (!t->id[0] || t->seen)
         finish_session_scan(t);
     else
-        (void)loop_timer_start(t->shell.call->loop, &t->patience, clock_mono() + PATIENCE_NS,
-                               on_scan_patience_over, NULL);
+        await_command_begin(t);
 }
 
 static const struct watcher_events scan_events = { .output = on_scan_output,
@@ -283,9 +279,10 @@ static struct session_call *new_command_call(struct call *c)
 
 /* --- sessions and commands as JSON --- */
 
-static void write_command(struct json_writer *w, const struct session_command *n)
+static void write_command(struct json_writer *w, const void *command)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(SESSION_MARK_MAX);
+    const struct session_command *n = command;
 
     (void)session_decode(n->text, &text);
     json_begin_object(w);
@@ -296,8 +293,9 @@ static void write_command(struct json_writer *w, const struct session_command *n
     json_end_object(w);
 }
 
-static void write_daytona_session(struct json_writer *w, const struct session_call *t)
+static void write_daytona_session(struct json_writer *w, const void *session)
 {
+    const struct session_call *t = session;
     struct process_view v;
 
     process_view(t->shell.process, &v);
@@ -310,14 +308,9 @@ static void write_daytona_session(struct json_writer *w, const struct session_ca
     json_end_object(w);
 }
 
-static void write_session_call(struct json_writer *w, const void *what)
-{
-    write_daytona_session(w, what);
-}
-
 static void answer_daytona_session(struct session_call *t)
 {
-    call_answer(t->shell.call, 200, write_session_call, t);
+    call_answer(t->shell.call, 200, write_daytona_session, t);
 }
 
 static void show_daytona_session(struct call *c)
@@ -328,16 +321,11 @@ static void show_daytona_session(struct call *c)
         scan_session(new_session_call(c, p), answer_daytona_session);
 }
 
-static void write_found(struct json_writer *w, const void *what)
-{
-    write_command(w, what);
-}
-
 static void answer_command(struct session_call *t)
 {
     for (const struct session_command *n = t->commands; n; n = n->next)
         if (strcmp(n->id, t->id) == 0) {
-            call_answer(t->shell.call, 200, write_found, n);
+            call_answer(t->shell.call, 200, write_command, n);
             return;
         }
     call_fail_with(t->shell.call, 404, "NOT_FOUND", "there is no such command");
@@ -550,8 +538,6 @@ static void write_run(struct json_writer *w, const void *what)
 
 static void answer_session_command(struct session_call *t)
 {
-    loop_timer_stop(&t->patience);
-    watcher_stop(&t->shell.watcher);
     if (t->too_big)
         call_fail_with(t->shell.call, 413, "",
                        "the command wrote more than 8 MiB; follow its logs");
@@ -565,34 +551,15 @@ static bool on_command_output(struct watcher *w, int channel, struct str data)
 
     scan_output(t, channel, data);
     if (is_command_finished(t) || (t->async && t->seen))
-        answer_session_command(t);
+        finish_session_scan(t);
     return true;
-}
-
-static void on_command_patience_over(struct loop_timer *x)
-{
-    answer_session_command(container_of(x, struct session_call, patience));
-}
-
-static void await_command_begin(struct session_call *t)
-{
-    (void)loop_timer_start(t->shell.call->loop, &t->patience, clock_mono() + PATIENCE_NS,
-                           on_command_patience_over, NULL);
-}
-
-static void on_command_shell_ended(struct watcher *w, const struct backend_end *end)
-{
-    struct session_call *t = session_call_of(w);
-
-    note_shell_end(t, end);
-    answer_session_command(t);
 }
 
 /* Full: on_session_room() continues. Ended: the watcher reports it. */
 static void send_session_input(struct session_call *t)
 {
-    if (background_send_input(&t->shell, NULL) > 0 && t->done)
-        t->done(t);
+    if (background_send_input(&t->shell, NULL) > 0 && t->async)
+        await_command_begin(t);
 }
 
 static void on_session_room(struct watcher *w)
@@ -601,7 +568,7 @@ static void on_session_room(struct watcher *w)
 }
 
 static const struct watcher_events run_events = { .output = on_command_output,
-                                                  .ended = on_command_shell_ended,
+                                                  .ended = on_scan_shell_ended,
                                                   .fell_behind = on_session_behind,
                                                   .room = on_session_room };
 
@@ -642,7 +609,7 @@ static void execute_session_command(struct call *c)
         call_fail(c, &e);
     } else {
         t->async = q.async || q.run_async;
-        t->done = t->async ? await_command_begin : NULL;
+        t->done = answer_session_command;
         background_watch(&t->shell, &run_events, true);
         send_session_input(t);
     }
@@ -743,31 +710,23 @@ static const struct watcher_events follow_events = { .output = on_follow_output,
                                                      .ended = on_follow_ended,
                                                      .fell_behind = on_follow_behind };
 
-static void follow_command(struct session_call *t)
+static void show_command_logs(struct call *c)
 {
     const struct ws_config config = { .on_message = on_follow_message,
                                       .on_closed = on_follow_closed,
                                       .on_drain = on_follow_drain };
-    struct err e;
-
-    if (ws_accept(&t->ws, t->shell.call->x, &config, &e) < 0) {
-        call_fail(t->shell.call, &e);
-        return;
-    }
-    background_watch(&t->shell, &follow_events, false);
-}
-
-static void show_command_logs(struct call *c)
-{
     bool follows = ws_wanted(http_request(c->x));
     struct session_call *t = new_command_call(c);
+    struct err e;
 
     if (!t)
         return;
-    if (follows)
-        follow_command(t);
-    else
+    if (!follows)
         scan_session(t, answer_logs);
+    else if (ws_accept(&t->ws, c->x, &config, &e) < 0)
+        call_fail(c, &e);
+    else
+        background_watch(&t->shell, &follow_events, false);
 }
 
 static void no_entrypoint(struct call *c)
@@ -775,12 +734,9 @@ static void no_entrypoint(struct call *c)
     call_fail_with(c, 404, "NOT_FOUND", "sandboxes have no entrypoint session");
 }
 
-#define SESSION DAYTONA_INSIDE "/process/session"
-#define COMMAND SESSION "/{session}/command/{command}"
-#define ROW(method, path, flags, handler)                                                          \
-    {                                                                                              \
-        method, VERB_EXEC, path, DAYTONA_LIVE | (flags), .handle = handler                         \
-    }
+#define SESSION                           DAYTONA_INSIDE "/process/session"
+#define COMMAND                           SESSION "/{session}/command/{command}"
+#define ROW(method, path, flags, handler) DAYTONA_ROUTE(method, VERB_EXEC, path, flags, handler)
 
 const struct route routes_daytona_sessions[] = {
     ROW(H1_GET, SESSION "/entrypoint", 0, no_entrypoint),

@@ -140,29 +140,25 @@ static const struct snapshot *find_daytona_snapshot(struct call *c)
     return s;
 }
 
-static void show_daytona_snapshot(struct call *c)
-{
-    AUTO(profile_unrefp_) struct profile *p = NULL;
-    const char *name = arena_dup(&c->own, c->params[0]);
-    const struct snapshot *s;
-
-    if (strlen(name) < TEMPLATE_NAME_MAX &&
-        catalog_find(control_catalog(c->api->control), str_from(template_profile_id(c, name)), &p,
-                     NULL) >= 0) {
-        call_answer(c, 200, write_profile_snapshot, p);
-        return;
-    }
-    s = find_daytona_snapshot(c);
-    if (s)
-        call_answer(c, 200, write_snapshot, &s->record);
-}
-
 static void activate_snapshot(struct call *c)
 {
     const struct snapshot *s = find_daytona_snapshot(c);
 
     if (s)
         call_answer(c, 200, write_snapshot, &s->record);
+}
+
+static void show_daytona_snapshot(struct call *c)
+{
+    AUTO(profile_unrefp_) struct profile *p = NULL;
+    const char *name = arena_dup(&c->own, c->params[0]);
+
+    if (strlen(name) < TEMPLATE_NAME_MAX &&
+        catalog_find(control_catalog(c->api->control), str_from(template_profile_id(c, name)), &p,
+                     NULL) >= 0)
+        call_answer(c, 200, write_profile_snapshot, p);
+    else
+        activate_snapshot(c);
 }
 
 static void remove_daytona_snapshot(struct call *c)
