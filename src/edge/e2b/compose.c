@@ -74,12 +74,9 @@ static void compose_files(struct call *c)
     struct compose_request q = { 0 };
     struct composing *k;
     const char *user, *path, **paths;
-    struct err e;
 
-    if (e2b_bind(c, c->json, fields, COUNT_OF(fields), &q, &e) < 0) {
-        call_fail(c, &e);
+    if (!e2b_read_body(c, fields, COUNT_OF(fields), &q))
         return;
-    }
     user = q.user && q.user[0] ? q.user : e2b_file_user(c);
     if (!user || !all_at_home(c, &q, user))
         return;

@@ -94,16 +94,14 @@ static void on_e2b_sandbox_created(struct create_op *op, int r, const struct err
 /* Rejects fields that are not supported instead of ignoring them. */
 static int check_e2b_create(const struct e2b_create *q, struct err *e)
 {
-    if (q->auto_resume.enabled)
-        return err_set(e, ERR_UNSUPPORTED,
-                       "autoResume: not supported; connect to a paused sandbox to resume it");
-    if (bind_given(q->volumes))
-        return err_set(e, ERR_UNSUPPORTED, "volumeMounts: volumes are not supported");
-    if (bind_given(q->mcp))
-        return err_set(e, ERR_UNSUPPORTED, "mcp: gateways in sandboxes are not supported");
-    if (bind_given(q->iam))
-        return err_set(e, ERR_UNSUPPORTED, "iam: identity tokens are not supported");
-    return e2b_network_check(&q->network, e);
+    const char *why = q->auto_resume.enabled
+                          ? "autoResume: not supported; connect to a paused sandbox to resume it"
+                      : bind_given(q->volumes) ? "volumeMounts: volumes are not supported"
+                      : bind_given(q->mcp)     ? "mcp: gateways in sandboxes are not supported"
+                      : bind_given(q->iam)     ? "iam: identity tokens are not supported"
+                                               : NULL;
+
+    return why ? err_set(e, ERR_UNSUPPORTED, "%s", why) : e2b_network_check(&q->network, e);
 }
 
 /* Merges two environments; variables of `above` (the request) override those of `below` (the
@@ -127,8 +125,8 @@ static struct json_map merge_template_env(const struct json_map *below,
     return (struct json_map){ all, n };
 }
 
-static int fill_e2b_request(struct call *c, const struct e2b_create *q, int64_t usual_s,
-                            struct create_request *ret, struct err *e)
+static int fill_e2b_request(struct call *c, const struct e2b_create *q, struct create_request *ret,
+                            struct err *e)
 {
     int r = check_e2b_create(q, e);
 
@@ -142,36 +140,28 @@ static int fill_e2b_request(struct call *c, const struct e2b_create *q, int64_t 
     r = egress_settings_fill(&q->network.egress, control_catalog(c->api->control), ret, e);
     if (r < 0)
         return r;
-    ret->ttl_ns = (q->timeout_s ? q->timeout_s : usual_s) * NS_PER_S;
+    ret->ttl_ns = (q->timeout_s ? q->timeout_s : e2b_usual_timeout_s(c)) * NS_PER_S;
     ret->on_timeout = q->auto_pause ? ASK_END_PAUSE : ASK_END_USUAL;
     return create_request_check(ret, &c->arena, e);
 }
 
-static void create_e2b_sandbox(struct call *c, int64_t usual_s)
+static void create_e2b_sandbox(struct call *c)
 {
     struct creation *n = creation_new(c, sizeof *n, on_e2b_sandbox_created);
     struct e2b_create q = { 0 };
     struct err e;
 
     if (e2b_bind(c, c->json, create_fields, COUNT_OF(create_fields), &q, &e) < 0 ||
-        fill_e2b_request(c, &q, usual_s, &n->request, &e) < 0)
+        fill_e2b_request(c, &q, &n->request, &e) < 0)
         call_fail(c, &e);
     else
         creation_start(n);
 }
 
-static void create_v1(struct call *c)
-{
-    create_e2b_sandbox(c, E2B_TIMEOUT_V1_S);
-}
-
-static void create_v2(struct call *c)
-{
-    create_e2b_sandbox(c, E2B_TIMEOUT_V2_S);
-}
+#define BODY (ROUTE_JSON | ROUTE_CONTENT)
 
 const struct route routes_e2b_create[] = {
-    { H1_POST, VERB_CREATE, "/sandboxes", ROUTE_JSON | ROUTE_CONTENT, .handle = create_v1 },
-    { H1_POST, VERB_CREATE, "/v2/sandboxes", ROUTE_JSON | ROUTE_CONTENT, .handle = create_v2 },
+    { H1_POST, VERB_CREATE, "/sandboxes", BODY, .handle = create_e2b_sandbox },
+    { H1_POST, VERB_CREATE, "/v2/sandboxes", BODY, .handle = create_e2b_sandbox },
     { .path = NULL },
 };

@@ -37,11 +37,6 @@ static void close_e2b(struct api *a)
 
 /* --- tokens --- */
 
-void e2b_token(const struct call *c, const char *id, char ret[static SANDBOX_TOKEN_TEXT])
-{
-    sandbox_token_make(c->api, id, c->caller.actor.id, ret);
-}
-
 void e2b_upload_token(const struct api *a, const char *build, const char *hash,
                       char ret[static SANDBOX_TOKEN_CODE_TEXT])
 {
@@ -213,33 +208,26 @@ static const struct token_record *find_signed(struct call *c, const struct signe
     return c->sandbox ? sandbox_link_holder(c, is_signed_by, &k) : NULL;
 }
 
-/* Maximum number of comparisons for a link. */
-static uint64_t most_link_checks(const struct call *c)
-{
-    return named_sandbox(c).p ? 0 : control_count(c->api->control);
-}
-
 static bool authenticate_signature(struct call *c)
 {
     struct signed_link l = {
         .operation = http_request(c->x)->method == H1_POST ? "write" : "read",
     };
-    struct str signature = { NULL, 0 }, path = { NULL, 0 }, user = { NULL, 0 };
+    struct str signature = { NULL, 0 };
     const struct token_record *holder;
 
-    if (call_query(c, "signature", &signature) < 0 || call_query(c, "path", &path) < 0 ||
-        call_query(c, "username", &user) < 0 ||
+    if (call_query(c, "signature", &signature) < 0 || call_query(c, "path", &l.path) < 0 ||
+        call_query(c, "username", &l.user) < 0 ||
         call_query(c, "signature_expiration", &l.expires) < 0)
         return false;
-    l.path = path;
-    l.user = user;
     if (!signature.n)
         return call_refuse(c, "missing signature query parameter");
     if (!signature_well_formed(signature))
         return call_refuse(c, "invalid signature");
     if (signature_expired(&l, clock_wall()))
         return call_refuse(c, "signature is already expired");
-    if (!shares_may_check_link(c, most_link_checks(c)))
+    /* the maximum number of comparisons */
+    if (!shares_may_check_link(c, named_sandbox(c).p ? 0 : control_count(c->api->control)))
         return false;
     holder = find_signed(c, &l, signature);
     if (!holder)
@@ -329,9 +317,7 @@ static bool is_for_code(const struct dialect_request *q, struct arena *a, struct
 static bool is_for_service(const struct dialect_request *q, struct arena *a,
                            struct dialect_match *ret)
 {
-    uint64_t port;
-
-    return read_sandbox_port(q, a, &port) && (port == E2B_ENVD_PORT || port == E2B_CODE_PORT);
+    return is_for_envd(q, a, ret) || is_for_code(q, a, ret);
 }
 
 static bool is_for_sandbox(const struct dialect_request *q, struct arena *a,
@@ -342,36 +328,12 @@ static bool is_for_sandbox(const struct dialect_request *q, struct arena *a,
     return read_sandbox_port(q, a, &port);
 }
 
-struct closed_port {
-    const char *id;
-    uint16_t port;
-};
-
-static void write_closed(struct json_writer *w, const void *what)
-{
-    const struct closed_port *p = what;
-
-    json_begin_object(w);
-    json_field_text(w, "sandboxId", p->id);
-    json_field_text(w, "message", "The sandbox is running but port is not open");
-    json_field_int(w, "port", p->port);
-    json_field_int(w, "code", 502);
-    json_end_object(w);
-}
-
-static void on_e2b_port_closed(struct call *c, uint16_t port, const struct err *e)
-{
-    const struct closed_port p = { sandbox_view(c->sandbox).record->id, port };
-
-    call_answer(c, 502, write_closed, &p);
-}
-
 static void proxy_e2b_port(struct call *c)
 {
     uint64_t port = requested_port(http_request(c->x), c->port);
 
     if (port)
-        port_proxy(c, (uint16_t)port, on_e2b_port_closed);
+        port_proxy(c, (uint16_t)port, e2b_fail_closed);
     else
         call_fail_with(c, 400, "invalid", "E2b-Sandbox-Port: must be a number from 1 to 65535");
 }
@@ -394,13 +356,8 @@ static void fail_envd_path(struct call *c)
         fail_e2b_path(c);
 }
 
-static void answer_envd_health(struct call *c)
-{
-    call_answer_empty(c);
-}
-
 static const struct route routes_envd[] = {
-    { H1_GET, VERB_READ, "/health", ROUTE_QUIET, answer_envd_health, "Whether the sandbox is there",
+    { H1_GET, VERB_READ, "/health", ROUTE_QUIET, call_answer_empty, "Whether the sandbox is there",
       .status = 204 },
     { .path = NULL },
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Errors in the formats of E2B's services. */
+#include "edge/core/answers.h"
 #include "edge/e2b/internal.h"
 
 /* envd reports an unknown user as unauthenticated (401). */
@@ -8,37 +9,60 @@ static int envd_status(const struct call *c, int status)
     return c->no_user && status == 404 ? 401 : status;
 }
 
-/* Writes {"code": STATUS, "message": …}: clients read the code from the body. */
+struct e2b_problem {
+    int code;
+    const char *message, *error_code;
+};
+
+/* Clients read the code from the body. */
+static const struct json_field problem_fields[] = {
+    { "code", JSON_KIND_INT, JSON_AT(struct e2b_problem, code) },
+    { "message", JSON_KIND_TEXT, JSON_AT(struct e2b_problem, message), .required = true },
+    { "error_code", JSON_KIND_TEXT, JSON_AT(struct e2b_problem, error_code), .required = true },
+};
+static const struct json_shape e2b_problem = { NULL, JSON_FIELDS(problem_fields) };
+
 void e2b_fail(struct call *c, const struct err *e, int status, const char *code)
 {
     int answered = envd_status(c, status);
-    struct buf text AUTO(buf_done) = BUF_INIT(16 << 10);
-    struct json_writer w;
 
-    json_writer_init(&w, &text, JSON_COMPACT);
-    json_begin_object(&w);
-    json_field_int(&w, "code", answered);
-    json_field_text(&w, "message", e->msg);
-    json_field_text(&w, "error_code", answered == status ? code : "unauthenticated");
-    json_end_object(&w);
-    json_writer_finish(&w, NULL);
-    call_answer_bytes(c, answered, "application/json", buf_str(&text));
+    call_answer_as(
+        c, answered, &e2b_problem,
+        &(struct e2b_problem){ answered, e->msg, answered == status ? code : "unauthenticated" });
 }
 
-/* The answer of E2B's edge proxy for any path of a sandbox that does not exist. */
+static void write_bad_gateway(struct json_writer *w, const char *name, const void *problem)
+{
+    json_field_int(w, name, 502);
+}
+
+struct proxy_problem {
+    struct str id;
+    const char *message;
+    uint16_t port; /* 0: the sandbox does not exist */
+};
+
+static const struct json_field proxy_fields[] = {
+    { "sandboxId", JSON_KIND_SLICE, JSON_AT(struct proxy_problem, id), .required = true },
+    { "message", JSON_KIND_TEXT, JSON_AT(struct proxy_problem, message) },
+    { "port", JSON_KIND_UINT, JSON_AT(struct proxy_problem, port), .optional = true },
+    { "code", JSON_KIND_INT, .write = write_bad_gateway },
+};
+static const struct json_shape proxy_problem = { NULL, JSON_FIELDS(proxy_fields) };
+
+/* The answers of E2B's edge proxy. */
 void e2b_fail_gone(struct call *c, struct str id)
 {
-    struct buf text AUTO(buf_done) = BUF_INIT(4096);
-    struct json_writer w;
+    call_answer_as(
+        c, 502, &proxy_problem,
+        &(struct proxy_problem){ id.n <= 64 ? id : STR(""), "The sandbox was not found", 0 });
+}
 
-    json_writer_init(&w, &text, JSON_COMPACT);
-    json_begin_object(&w);
-    json_field_lossy(&w, "sandboxId", id.n <= 64 ? id : STR(""));
-    json_field_text(&w, "message", "The sandbox was not found");
-    json_field_int(&w, "code", 502);
-    json_end_object(&w);
-    json_writer_finish(&w, NULL);
-    call_answer_bytes(c, 502, "application/json", buf_str(&text));
+void e2b_fail_closed(struct call *c, uint16_t port, const struct err *e)
+{
+    call_answer_as(c, 502, &proxy_problem,
+                   &(struct proxy_problem){ str_from(sandbox_view(c->sandbox).record->id),
+                                            "The sandbox is running but port is not open", port });
 }
 
 /* --- Connect --- */
@@ -65,13 +89,9 @@ static const char *rpc_code(int status, int *ret)
     return "internal";
 }
 
-struct rpc_problem {
-    const char *code, *message;
-};
-
-static void write_rpc_problem(struct json_writer *w, const void *what)
+void rpc_write_problem(struct json_writer *w, const void *problem)
 {
-    const struct rpc_problem *p = what;
+    const struct rpc_problem *p = problem;
 
     json_begin_object(w);
     json_field_text(w, "code", p->code);
@@ -87,7 +107,7 @@ void rpc_fail_call(struct call *c, const struct err *e, int status, const char *
 
     p.code = rpc_code(envd_status(c, status), &answered);
     if (!(c->route->flags & ROUTE_TEXT))
-        call_answer(c, answered, write_rpc_problem, &p);
+        call_answer(c, answered, rpc_write_problem, &p);
     else if (stream_begin(c, NULL))
         stream_end_with(c, p.code, e->msg);
 }

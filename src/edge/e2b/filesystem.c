@@ -45,15 +45,9 @@ static struct envd_fs_call *new_fs_call(struct call *c, const struct json_field 
     struct envd_fs_request q = { 0 };
     const char *user = e2b_rpc_user(c), *path, *from = NULL;
     struct envd_fs_call *k;
-    struct err e;
 
-    if (!user)
-        return NULL;
-    if (e2b_bind(c, c->json, fields, n, &q, &e) < 0) {
-        call_fail(c, &e);
-        return NULL;
-    }
-    if (!e2b_ensure_home(c, user, str_from(q.to ? q.to : q.path)) ||
+    if (!user || !e2b_read_body(c, fields, n, &q) ||
+        !e2b_ensure_home(c, user, str_from(q.to ? q.to : q.path)) ||
         (q.from && !e2b_ensure_home(c, user, str_from(q.from))))
         return NULL;
     path = e2b_path(c, user, str_from(q.to ? q.to : q.path));
@@ -130,14 +124,6 @@ static void stat_envd_path(struct call *c)
 
 /* --- MakeDir --- */
 
-static void write_already_exists(struct json_writer *w, const void *what)
-{
-    json_begin_object(w);
-    json_field_cstr(w, "code", "already_exists");
-    json_field_text(w, "message", what);
-    json_end_object(w);
-}
-
 static void on_mkdir_stat_done(struct file_take *t, const struct err *e)
 {
     struct envd_fs_call *k = fs_call_of(t);
@@ -150,7 +136,8 @@ static void on_mkdir_stat_done(struct file_take *t, const struct err *e)
         call_fail(k->call, e);
     } else if (backend_entry_read(buf_str(&t->data), &v) > 0 && S_ISDIR(v.mode)) {
         snprintf(text, sizeof text, "directory already exists: %.240s", k->path);
-        call_answer(k->call, 409, write_already_exists, text);
+        call_answer(k->call, 409, rpc_write_problem,
+                    &(struct rpc_problem){ "already_exists", text });
     } else {
         rpc_fail(k->call, 400, "the path exists and is not a directory");
     }

@@ -30,8 +30,6 @@ struct e2b_state {
 struct e2b_state *e2b_state_of(struct api *a);
 extern const struct guard_row e2b_guard_rows[];
 
-/* The token for a sandbox's envd. The holder is the call's key. */
-void e2b_token(const struct call *c, const char *id, char ret[static SANDBOX_TOKEN_TEXT]);
 /* Whether the caller may get a sandbox's token, which allows to run programs and access files. */
 bool e2b_may_enter(const struct call *c);
 
@@ -44,8 +42,13 @@ void e2b_upload_token(const struct api *a, const char *build, const char *hash,
 void e2b_fail(struct call *c, const struct err *e, int status, const char *code);
 /* The same in Connect's format. */
 void rpc_fail_call(struct call *c, const struct err *e, int status, const char *code);
+struct rpc_problem {
+    const char *code, *message;
+};
+void rpc_write_problem(struct json_writer *w, const void *problem);
 /* The answer for any path of a sandbox that does not exist. */
 void e2b_fail_gone(struct call *c, struct str id);
+void e2b_fail_closed(struct call *c, uint16_t port, const struct err *e); /* for a closed port */
 
 void watchers_close(struct api *a); /* watch.c: drops all watchers */
 
@@ -53,6 +56,8 @@ void watchers_close(struct api *a); /* watch.c: drops all watchers */
 /* Like json_bind(), but ignores unknown members, because clients may be newer. */
 int e2b_bind(struct call *c, const struct json *v, const struct json_field *fields, size_t n,
              void *out, struct err *e);
+/* The same for the body. Returns false after it has answered the call. */
+bool e2b_read_body(struct call *c, const struct json_field *fields, size_t n, void *out);
 /* The user in the request, or the default one. NULL after it has answered the call. */
 const char *e2b_rpc_user(struct call *c);
 const char *e2b_file_user(struct call *c);
@@ -67,6 +72,12 @@ const char *e2b_workdir(struct call *c);                /* of the template, or N
 const char *e2b_path(struct call *c, const char *user, struct str path);
 /* The same without an answer: NULL if the path is too long or contains NUL. */
 const char *e2b_absolute(struct call *c, const char *user, struct str path);
+
+/* The timeout of a sandbox that the request does not set, by the version in the path. */
+static inline int64_t e2b_usual_timeout_s(const struct call *c)
+{
+    return str_starts(str_from(c->route->path), STR("/v2/")) ? E2B_TIMEOUT_V2_S : E2B_TIMEOUT_V1_S;
+}
 
 /* --- list.c --- */
 /* Answers with a page of a list. next: the cursor of the next page; NULL: this is the last. */

@@ -110,14 +110,14 @@ static int read_logs_query(struct call *c, struct e2b_logs *l)
     return !str_eq(level, STR("warn")) && !str_eq(level, STR("error"));
 }
 
-static void show_e2b_logs(struct call *c, bool both)
+static void show_e2b_logs(struct call *c)
 {
     struct e2b_logs *l = call_state(c, sizeof *l, NULL);
     struct err e;
     int r;
 
     l->call = c;
-    l->both = both;
+    l->both = !str_starts(str_from(c->route->path), STR("/v2/"));
     l->query = (struct store_query){ .kind = STORE_HISTORY,
                                      .sandbox = str_from(sandbox_view(c->sandbox).record->id) };
     call_own_arena(c, &l->query.arena, CALL_ARENA_MAX);
@@ -132,20 +132,10 @@ static void show_e2b_logs(struct call *c, bool both)
         call_ref(c);
 }
 
-static void logs_v1(struct call *c)
-{
-    show_e2b_logs(c, true);
-}
-
-static void logs_v2(struct call *c)
-{
-    show_e2b_logs(c, false);
-}
-
 #define ONE (ROUTE_SANDBOX | ROUTE_LIVE)
 
 const struct route routes_e2b_logs[] = {
-    { H1_GET, VERB_READ, "/sandboxes/{id}/logs", ONE, .handle = logs_v1 },
-    { H1_GET, VERB_READ, "/v2/sandboxes/{id}/logs", ONE, .handle = logs_v2 },
+    { H1_GET, VERB_READ, "/sandboxes/{id}/logs", ONE, .handle = show_e2b_logs },
+    { H1_GET, VERB_READ, "/v2/sandboxes/{id}/logs", ONE, .handle = show_e2b_logs },
     { .path = NULL },
 };

@@ -22,21 +22,18 @@ const struct json_field e2b_network_fields[E2B_NETWORK_FIELD_COUNT] = {
 
 int e2b_network_check(const struct e2b_network *n, struct err *e)
 {
-    if (bind_given(n->rules))
-        return err_set(e, ERR_UNSUPPORTED, "network.rules: rewriting requests is not supported");
-    if (bind_given(n->proxy))
-        return err_set(e, ERR_UNSUPPORTED, "network.egressProxy: other proxies are not supported");
-    if (bind_given(n->mask))
-        return err_set(e, ERR_UNSUPPORTED, "network.maskRequestHost: not supported");
-    if (bind_given(n->https_ports))
-        return err_set(
-            e, ERR_UNSUPPORTED,
-            "network.httpsPorts: not supported; servers in sandboxes must use plain HTTP");
-    if (n->public_traffic)
-        return err_set(e, ERR_UNSUPPORTED,
-                       "network.allowPublicTraffic: not supported; ports require the sandbox's "
-                       "token, because public ports would bypass the egress policy");
-    return 0;
+    const char *why =
+        bind_given(n->rules)   ? "network.rules: rewriting requests is not supported"
+        : bind_given(n->proxy) ? "network.egressProxy: other proxies are not supported"
+        : bind_given(n->mask)  ? "network.maskRequestHost: not supported"
+        : bind_given(n->https_ports)
+            ? "network.httpsPorts: not supported; servers in sandboxes must use plain HTTP"
+        : n->public_traffic
+            ? "network.allowPublicTraffic: not supported; ports require the sandbox's token, "
+              "because public ports would bypass the egress policy"
+            : NULL;
+
+    return why ? err_set(e, ERR_UNSUPPORTED, "%s", why) : 0;
 }
 
 static void write_str_items(struct json_writer *w, struct json_strs list)
@@ -45,22 +42,9 @@ static void write_str_items(struct json_writer *w, struct json_strs list)
         json_put_str(w, str_from(list.p[i]));
 }
 
-static void write_str_list(struct json_writer *w, const char *key, struct json_strs list)
-{
-    json_field_begin_array(w, key);
-    write_str_items(w, list);
-    json_end_array(w);
-}
-
 /* --- the policy in force --- */
 
 /* Writes our "**.example.com" as the clients' "*.example.com". */
-static void write_e2b_host(struct json_writer *w, const char *host)
-{
-    if (host)
-        json_put_str(w, str_from(strncmp(host, "**.", 3) == 0 ? host + 1 : host));
-}
-
 static void write_allowed_hosts(struct json_writer *w, const struct egress_policy *p)
 {
     const struct egress_entry *entries = p->network_policies.p;
@@ -69,8 +53,12 @@ static void write_allowed_hosts(struct json_writer *w, const struct egress_polic
     for (size_t i = 0; i < p->network_policies.n; i++) {
         const struct egress_endpoint *endpoints = entries[i].endpoints.p;
 
-        for (size_t k = 0; k < entries[i].endpoints.n; k++)
-            write_e2b_host(w, endpoints[k].host);
+        for (size_t k = 0; k < entries[i].endpoints.n; k++) {
+            const char *host = endpoints[k].host;
+
+            if (host)
+                json_put_str(w, str_from(strncmp(host, "**.", 3) == 0 ? host + 1 : host));
+        }
     }
     write_str_items(w, p->unlisted.allowed_ips);
     json_end_array(w);
@@ -84,9 +72,10 @@ void e2b_network_write(struct json_writer *w, const struct sandbox *s)
     json_field_bool(w, "allowInternetAccess", egress_settings_allows_any(&p));
     json_field_begin_object(w, "network");
     write_allowed_hosts(w, &p);
-    write_str_list(w, "denyOut",
-                   egress_settings_allows_any(&p) ? p.unlisted.denied_ips
-                                                  : egress_settings_everything);
+    json_field_begin_array(w, "denyOut");
+    write_str_items(w, egress_settings_allows_any(&p) ? p.unlisted.denied_ips
+                                                      : egress_settings_everything);
+    json_end_array(w);
     json_field_bool(w, "allowPublicTraffic", false);
     json_end_object(w);
 }

@@ -245,24 +245,22 @@ static struct json_strs whole_argv(struct call *c, const struct start_request *q
 
 /* Returns "" for the user's home, which the sandbox determines; NULL if the call was answered or
  * its handler will be called again. */
-static const char *choose_cwd(struct call *c, const char *given, const char *user)
+static const char *choose_cwd(struct call *c, struct str given, const char *user)
 {
     const char *usual = e2b_workdir(c);
 
-    if (!given || !given[0])
+    if (!given.n)
         return usual ? usual : "";
-    return e2b_ensure_home(c, user, str_from(given)) ? e2b_path(c, user, str_from(given)) : NULL;
+    return e2b_ensure_home(c, user, given) ? e2b_path(c, user, given) : NULL;
 }
 
 static bool fill_start_request(struct call *c, const struct start_request *q,
                                struct process_request *ret)
 {
-    const char *user = e2b_rpc_user(c), *cwd;
+    const char *user = e2b_rpc_user(c),
+               *cwd = user ? choose_cwd(c, str_from(q->process.cwd), user) : NULL;
     struct err e;
 
-    if (!user)
-        return false;
-    cwd = choose_cwd(c, q->process.cwd, user);
     if (!cwd)
         return false;
     *ret = (struct process_request){
@@ -335,23 +333,19 @@ struct process_search {
     bool running;
 };
 
-static bool is_recent(const struct process_view *v)
-{
-    return !v->ended || clock_wall() - v->exited_ns < ENDED_KEPT_S * NS_PER_S;
-}
-
 /* Selects the newest running process with the pid or tag, else the newest that ended a moment ago,
  * because pids are reused. */
 static void match_envd_process(void *user, struct process *p)
 {
     struct process_search *s = user;
     struct process_view v;
-    bool same;
+    bool same, recent;
 
     process_view(p, &v);
+    recent = !v.ended || clock_wall() - v.exited_ns < ENDED_KEPT_S * NS_PER_S;
     same = s->by->tag && s->by->tag[0] ? v.request->tag && strcmp(v.request->tag, s->by->tag) == 0
                                        : v.pid > 0 && (uint32_t)v.pid == s->by->pid;
-    if (!same || !is_recent(&v) || (s->running && !v.running))
+    if (!same || !recent || (s->running && !v.running))
         return;
     s->found = p;
     s->running = v.running;
@@ -480,12 +474,7 @@ static void list_envd_processes(struct call *c)
 static struct process *read_process_call(struct call *c, const struct json_field *fields, size_t n,
                                          struct process_call_request *q)
 {
-    struct err e;
-
-    if (e2b_bind(c, c->json, fields, n, q, &e) >= 0)
-        return select_process(c, &q->process, true);
-    call_fail(c, &e);
-    return NULL;
+    return e2b_read_body(c, fields, n, q) ? select_process(c, &q->process, true) : NULL;
 }
 
 static void answer_process_call(struct call *c, struct process *p, int r, const struct err *e)

@@ -17,6 +17,16 @@ int e2b_bind(struct call *c, const struct json *v, const struct json_field *fiel
     return bind_known(v, fields, n, out, &c->arena, e);
 }
 
+bool e2b_read_body(struct call *c, const struct json_field *fields, size_t n, void *out)
+{
+    struct err e;
+
+    if (e2b_bind(c, c->json, fields, n, out, &e) >= 0)
+        return true;
+    call_fail(c, &e);
+    return false;
+}
+
 static const char *good_user(struct call *c, struct str user)
 {
     const char *name = user.n && user.n <= E2B_USER_MAX && !memchr(user.p, 0, user.n)

@@ -18,22 +18,16 @@ static void write_e2b_identity(struct json_writer *w, const struct e2b_shown *s,
     json_field_text(w, "envdVersion", E2B_ENVD_VERSION);
 }
 
-/* Writes the token only for callers that have the rights which it grants. */
-static void write_envd_token(struct json_writer *w, const struct call *c, const char *id)
+/* Writes the tokens only for callers that have the rights which they grant. */
+static void write_tokens(struct json_writer *w, const struct call *c, const char *id, bool traffic)
 {
     char token[SANDBOX_TOKEN_TEXT];
 
     if (!e2b_may_enter(c))
         return;
-    e2b_token(c, id, token);
+    sandbox_token_make(c->api, id, c->caller.actor.id, token);
     json_field_text(w, "envdAccessToken", token);
-}
-
-static void write_traffic_token(struct json_writer *w, const struct call *c, const char *id)
-{
-    char token[SANDBOX_TOKEN_TEXT];
-
-    if (!e2b_may_enter(c))
+    if (!traffic)
         return;
     sandbox_traffic_token(c, id, token);
     json_field_text(w, "trafficAccessToken", token);
@@ -60,8 +54,7 @@ void e2b_write_made(struct json_writer *w, const void *what)
 
     json_begin_object(w);
     write_e2b_identity(w, s, &q);
-    write_envd_token(w, s->call, s->record->id);
-    write_traffic_token(w, s->call, s->record->id);
+    write_tokens(w, s->call, s->record->id, true);
     write_e2b_domain(w, s->call);
     json_end_object(w);
 }
@@ -130,7 +123,7 @@ void e2b_write_info(struct json_writer *w, const void *what)
     json_begin_object(w);
     write_listed_members(w, s, &q);
     write_e2b_domain(w, s->call);
-    write_envd_token(w, s->call, s->record->id);
+    write_tokens(w, s->call, s->record->id, false);
     e2b_network_write(w, s->call->sandbox);
     json_field_begin_object(w, "lifecycle");
     json_field_text(w, "onTimeout", q.on_timeout == ASK_END_PAUSE ? "pause" : "kill");

@@ -37,13 +37,8 @@ static const struct json_field time_fields[] = {
 /* Returns false after it has answered the call. */
 static bool read_time(struct call *c, struct time_request *q)
 {
-    struct err e;
-
     *q = (struct time_request){ 0 };
-    if (e2b_bind(c, c->json, time_fields, COUNT_OF(time_fields), q, &e) >= 0)
-        return true;
-    call_fail(c, &e);
-    return false;
+    return e2b_read_body(c, time_fields, COUNT_OF(time_fields), q);
 }
 
 /* Sets the timeout from now on, longer or shorter than before; 0 ends the sandbox at once. */
@@ -100,30 +95,20 @@ static void on_e2b_resumed(struct sandbox_op *op, int r, const struct err *e)
     answer_e2b_connection(op, 201, r, e);
 }
 
-static void connect_for(struct call *c, int64_t usual_s)
+static void connect_e2b_sandbox(struct call *c)
 {
     struct time_request q;
     int64_t duration_ns;
 
     if (!read_time(c, &q) || !e2b_is_there(c))
         return;
-    duration_ns = (q.timeout_s ? q.timeout_s : usual_s) * NS_PER_S;
+    duration_ns = (q.timeout_s ? q.timeout_s : e2b_usual_timeout_s(c)) * NS_PER_S;
     if (sandbox_state(c->sandbox) == SANDBOX_PAUSED)
         sandbox_resume_for(c->sandbox, &c->caller.actor, duration_ns,
                            call_sandbox_op(c, on_e2b_resumed));
     else
         sandbox_extend(c->sandbox, &c->caller.actor, duration_ns,
                        call_sandbox_op(c, on_e2b_connected));
-}
-
-static void connect_v1(struct call *c)
-{
-    connect_for(c, E2B_TIMEOUT_V1_S);
-}
-
-static void connect_v2(struct call *c)
-{
-    connect_for(c, E2B_TIMEOUT_V2_S);
 }
 
 /* --- network --- */
@@ -142,20 +127,18 @@ static void set_e2b_network(struct call *c)
         egress_settings_set(c, &q.egress, call_settle);
 }
 
-#define ONE (ROUTE_SANDBOX | ROUTE_LIVE)
+#define ONE      (ROUTE_SANDBOX | ROUTE_LIVE)
+#define ONE_JSON (ONE | ROUTE_JSON)
 
 const struct route routes_e2b[] = {
     { H1_GET, VERB_READ, "/sandboxes/{id}", ONE, .handle = show_e2b_sandbox },
     { H1_DELETE, VERB_DESTROY, "/sandboxes/{id}", ONE, .handle = kill_e2b_sandbox },
-    { H1_POST, VERB_EXTEND, "/sandboxes/{id}/timeout", ONE | ROUTE_JSON,
-      .handle = set_e2b_timeout },
-    { H1_POST, VERB_EXTEND, "/sandboxes/{id}/refreshes", ONE | ROUTE_JSON,
-      .handle = refresh_e2b_sandbox },
-    { H1_POST, VERB_EXTEND, "/sandboxes/{id}/pause", ONE | ROUTE_JSON,
-      .handle = pause_e2b_sandbox },
-    { H1_POST, VERB_EXTEND, "/sandboxes/{id}/connect", ONE | ROUTE_JSON, .handle = connect_v1 },
-    { H1_POST, VERB_EXTEND, "/v2/sandboxes/{id}/connect", ONE | ROUTE_JSON, .handle = connect_v2 },
-    { H1_POST, VERB_EXTEND, "/sandboxes/{id}/resume", ONE | ROUTE_JSON, .handle = connect_v1 },
-    { H1_PUT, VERB_CREATE, "/sandboxes/{id}/network", ONE | ROUTE_JSON, .handle = set_e2b_network },
+    { H1_POST, VERB_EXTEND, "/sandboxes/{id}/timeout", ONE_JSON, .handle = set_e2b_timeout },
+    { H1_POST, VERB_EXTEND, "/sandboxes/{id}/refreshes", ONE_JSON, .handle = refresh_e2b_sandbox },
+    { H1_POST, VERB_EXTEND, "/sandboxes/{id}/pause", ONE_JSON, .handle = pause_e2b_sandbox },
+    { H1_POST, VERB_EXTEND, "/sandboxes/{id}/connect", ONE_JSON, .handle = connect_e2b_sandbox },
+    { H1_POST, VERB_EXTEND, "/v2/sandboxes/{id}/connect", ONE_JSON, .handle = connect_e2b_sandbox },
+    { H1_POST, VERB_EXTEND, "/sandboxes/{id}/resume", ONE_JSON, .handle = connect_e2b_sandbox },
+    { H1_PUT, VERB_CREATE, "/sandboxes/{id}/network", ONE_JSON, .handle = set_e2b_network },
     { .path = NULL },
 };

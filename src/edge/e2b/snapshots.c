@@ -32,11 +32,9 @@ static void on_e2b_snapshot_taken(struct call *c, const struct snapshot *s)
 static void take_e2b_snapshot(struct call *c)
 {
     struct snapshot_request q = { 0 };
-    struct err e;
 
-    if (e2b_bind(c, c->json, snapshot_request_fields, snapshot_request_field_count, &q, &e) < 0)
-        call_fail(c, &e);
-    else if (e2b_is_there(c))
+    if (e2b_read_body(c, snapshot_request_fields, snapshot_request_field_count, &q) &&
+        e2b_is_there(c))
         snapshot_take_for(c, &q, on_e2b_snapshot_taken);
 }
 
@@ -179,13 +177,8 @@ static void on_e2b_forked(struct fork_op *op, int r, const struct err *e)
 static void fork_e2b_sandbox(struct call *c)
 {
     struct e2b_fork_request q = { 0 };
-    struct err e;
 
-    if (e2b_bind(c, c->json, fork_fields, COUNT_OF(fork_fields), &q, &e) < 0) {
-        call_fail(c, &e);
-        return;
-    }
-    if (!e2b_is_there(c))
+    if (!e2b_read_body(c, fork_fields, COUNT_OF(fork_fields), &q) || !e2b_is_there(c))
         return;
     /* Environment variables belong to E2B's sandboxes, and the answer reports each fork
      * separately. */

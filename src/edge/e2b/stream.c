@@ -77,10 +77,8 @@ void stream_end_with(struct call *c, const char *code, const char *message)
 
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_object(&w);
-    json_field_begin_object(&w, "error");
-    json_field_cstr(&w, "code", code);
-    json_field_text(&w, "message", message);
-    json_end_object(&w);
+    json_key(&w, STR("error"));
+    rpc_write_problem(&w, &(struct rpc_problem){ code, message });
     json_end_object(&w);
     json_writer_finish(&w, NULL);
     if (send_stream_frame(c, ENVELOPE_END, buf_str(&text)) >= 0)

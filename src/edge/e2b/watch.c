@@ -114,22 +114,12 @@ static void on_watch_client_gone(struct call *c)
     leave_watch_stream(c->state);
 }
 
-static void open_watch_event(struct json_writer *w, const char *kind)
+static void write_empty_event(struct json_writer *w, const void *kind)
 {
     json_begin_object(w);
     json_field_begin_object(w, kind);
-}
-
-static void close_watch_event(struct json_writer *w)
-{
     json_end_object(w);
     json_end_object(w);
-}
-
-static void write_empty_event(struct json_writer *w, const void *what)
-{
-    open_watch_event(w, what);
-    close_watch_event(w);
 }
 
 struct watched_change {
@@ -137,32 +127,30 @@ struct watched_change {
     struct str name, entry; /* entry: encoded record, or empty */
 };
 
-static void write_changed_entry(struct json_writer *w, const struct watched_change *v)
+static void write_change(struct json_writer *w, const struct watched_change *v)
 {
     struct buf path AUTO(buf_done) = BUF_INIT(PATH_BYTES_MAX);
     struct backend_entry entry;
 
-    if (backend_entry_read(v->entry, &entry) <= 0 ||
-        buf_addf(&path, "%s/" STR_FMT, strcmp(v->top, "/") == 0 ? "" : v->top, STR_ARG(v->name)) <
-            0 ||
-        buf_add_c(&path, '\0') < 0)
-        return;
-    json_key(w, STR("entry"));
-    entry_write(w, &(struct shown_entry){ .entry = &entry, .path = path.p });
-}
-
-static void write_change_members(struct json_writer *w, const struct watched_change *v)
-{
+    json_begin_object(w);
     json_field_lossy(w, "name", v->name);
     json_field_cstr(w, "type", v->type);
-    write_changed_entry(w, v);
+    if (backend_entry_read(v->entry, &entry) > 0 &&
+        buf_addf(&path, "%s/" STR_FMT, strcmp(v->top, "/") == 0 ? "" : v->top, STR_ARG(v->name)) >=
+            0 &&
+        buf_add_c(&path, '\0') >= 0) {
+        json_key(w, STR("entry"));
+        entry_write(w, &(struct shown_entry){ .entry = &entry, .path = path.p });
+    }
+    json_end_object(w);
 }
 
 static void write_stream_change(struct json_writer *w, const void *what)
 {
-    open_watch_event(w, "filesystem");
-    write_change_members(w, what);
-    close_watch_event(w);
+    json_begin_object(w);
+    json_key(w, STR("filesystem"));
+    write_change(w, what);
+    json_end_object(w);
 }
 
 static void write_watch_ping(struct json_writer *w, const void *what)
@@ -374,40 +362,15 @@ static const struct dir_watch_events kept_dir_events = { .stands = on_polled_wat
                                                          .changed = on_polled_change,
                                                          .over = on_polled_watch_ended };
 
-static struct polled_watcher *find_watcher(struct call *c, struct str id)
-{
-    const char *box = sandbox_view(c->sandbox).record->id;
-
-    for (struct link *m = list_first(&e2b_state_of(c->api)->watchers); m;
-         m = list_after(&e2b_state_of(c->api)->watchers, m)) {
-        struct polled_watcher *k = container_of(m, struct polled_watcher, link);
-
-        if (str_eq(str_from(k->id), id) && strcmp(k->sandbox, box) == 0)
-            return k;
-    }
-    return NULL;
-}
-
 static size_t count_watchers(const struct call *c)
 {
     const char *box = sandbox_view(c->sandbox).record->id;
+    struct list *all = &e2b_state_of(c->api)->watchers;
     size_t n = 0;
 
-    for (struct link *m = list_first(&e2b_state_of(c->api)->watchers); m;
-         m = list_after(&e2b_state_of(c->api)->watchers, m))
-        n += strcmp(container_of(m, struct polled_watcher, link)->sandbox, box) == 0;
+    LIST_EACH (const struct polled_watcher, k, all, link)
+        n += strcmp(k->sandbox, box) == 0;
     return n;
-}
-
-static bool read_watch_request(struct call *c, const struct json_field *fields, size_t n,
-                               struct watch_request *q)
-{
-    struct err e;
-
-    if (e2b_bind(c, c->json, fields, n, q, &e) >= 0)
-        return true;
-    call_fail(c, &e);
-    return false;
 }
 
 static void create_watcher(struct call *c)
@@ -417,7 +380,7 @@ static void create_watcher(struct call *c)
     struct polled_watcher *k;
     struct err e;
 
-    if (!read_watch_request(c, watch_fields, COUNT_OF(watch_fields), &q) ||
+    if (!e2b_read_body(c, watch_fields, COUNT_OF(watch_fields), &q) ||
         !find_watched_path(c, &q, &user, &top))
         return;
     if (count_watchers(c) >= KEPT_MAX) {
@@ -442,15 +405,18 @@ static void create_watcher(struct call *c)
 
 static struct polled_watcher *read_named_watcher(struct call *c)
 {
+    const char *box = sandbox_view(c->sandbox).record->id;
+    struct list *all = &e2b_state_of(c->api)->watchers;
     struct watch_request q = { 0 };
-    struct polled_watcher *k;
 
-    if (!read_watch_request(c, watcher_fields, COUNT_OF(watcher_fields), &q))
+    if (!e2b_read_body(c, watcher_fields, COUNT_OF(watcher_fields), &q))
         return NULL;
-    k = find_watcher(c, str_from(q.watcher));
-    if (!k || k->call)
-        rpc_fail(c, 404, "there is no such watcher in this sandbox");
-    return k && !k->call ? k : NULL;
+    LIST_EACH (struct polled_watcher, k, all, link) {
+        if (strcmp(k->id, q.watcher) == 0 && strcmp(k->sandbox, box) == 0 && !k->call)
+            return k;
+    }
+    rpc_fail(c, 404, "there is no such watcher in this sandbox");
+    return NULL;
 }
 
 static void write_events(struct json_writer *w, const void *what)
@@ -462,13 +428,11 @@ static void write_events(struct json_writer *w, const void *what)
     for (size_t i = 0; i < k->n; i++) {
         const struct polled_event *v = &k->events[i];
 
-        json_begin_object(w);
-        write_change_members(
+        write_change(
             w, &(struct watched_change){ .type = v->type,
                                          .top = k->top,
                                          .name = { k->texts.p + v->at, v->n },
                                          .entry = { k->texts.p + v->at + v->n, v->entry_n } });
-        json_end_object(w);
     }
     json_end_array(w);
     json_end_object(w);
