@@ -229,22 +229,13 @@ static void answer_with_inputs(struct mcp_request *r)
     mcp_reply(r);
 }
 
-static struct mcp_input_request *new_input_request(struct mcp_request *r, size_t n)
-{
-    struct mcp_input_request *a = new0(sizeof *a);
-
-    a->id = ++r->session->asked;
-    a->input = n;
-    a->request = r;
-    return a;
-}
-
 static void send_input_request(struct mcp_request *r, size_t n)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(2 * PARAMS_MAX);
-    struct mcp_input_request *a = new_input_request(r, n);
+    struct mcp_input_request *a = new0(sizeof *a);
     struct json_writer w;
 
+    *a = (struct mcp_input_request){ .id = ++r->session->asked, .input = n, .request = r };
     json_writer_init(&w, &text, JSON_COMPACT);
     rpc_begin_request(&w, a->id, r->inputs[n].method);
     write_input_params(&w, &r->inputs[n]);
@@ -265,25 +256,27 @@ static bool is_input_requested(struct mcp_request *r, size_t n)
     return false;
 }
 
-void mcp_inputs_request(struct mcp_request *r)
+static size_t count_missing_inputs(const struct mcp_request *r)
 {
     size_t open = 0;
 
     for (size_t n = 0; n < r->n_inputs; n++)
         open += !r->inputs[n].response;
-    if (!open || !check_client_inputs(r))
+    return open;
+}
+
+void mcp_inputs_request(struct mcp_request *r)
+{
+    if (!count_missing_inputs(r) || !check_client_inputs(r))
         return;
-    if (r->task) {
+    if (r->task)
         mcp_task_wait(r);
-        return;
-    }
-    if (mcp_is_new(r->version)) {
+    else if (mcp_is_new(r->version))
         answer_with_inputs(r);
-        return;
-    }
-    for (size_t n = 0; n < r->n_inputs; n++)
-        if (!r->inputs[n].response && !is_input_requested(r, n))
-            send_input_request(r, n);
+    else
+        for (size_t n = 0; n < r->n_inputs; n++)
+            if (!r->inputs[n].response && !is_input_requested(r, n))
+                send_input_request(r, n);
 }
 
 void mcp_inputs_drop(struct mcp_request *r)
@@ -322,30 +315,25 @@ static void on_input_response(struct mcp_request *r, size_t n, const struct rpc_
         mcp_tool_fail(r, "the client refused %s: %.400s", r->inputs[n].method, why.p ? why.p : "");
     else if (m->result->type != JSON_OBJECT || !mcp_input_take(r, n, m->result))
         mcp_tool_fail(r, "the client's answer to %s is invalid", r->inputs[n].method);
-    for (size_t i = 0; i < r->n_inputs; i++)
-        if (!r->inputs[i].response) {
-            mcp_request_unref(r);
-            return;
-        }
-    if (!mcp_is_finished(r))
-        mcp_run_handler(r);
-    if (!mcp_is_finished(r))
-        mcp_inputs_request(r);
+    if (count_missing_inputs(r) == 0) {
+        if (!mcp_is_finished(r))
+            mcp_run_handler(r);
+        if (!mcp_is_finished(r))
+            mcp_inputs_request(r);
+    }
     mcp_request_unref(r);
 }
 
 void mcp_answered(struct mcp_session *s, const struct rpc_message *m)
 {
-    for (struct link *l = list_first(&s->asks); m->id && l; l = list_after(&s->asks, l)) {
-        struct mcp_input_request *a = container_of(l, struct mcp_input_request, link);
-        struct mcp_request *r = a->request;
-        size_t n = a->input;
+    LIST_EACH (struct mcp_input_request, a, &s->asks, link) {
+        const struct mcp_input_request was = *a;
 
-        if (m->id->type != JSON_INT || (uint64_t)m->id->i != a->id)
+        if (!m->id || m->id->type != JSON_INT || (uint64_t)m->id->i != a->id)
             continue;
         link_leave(&a->link);
         free(a);
-        on_input_response(r, n, m);
+        on_input_response(was.request, was.input, m);
         return;
     }
 }

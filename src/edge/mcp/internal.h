@@ -46,6 +46,7 @@ void mcp_write_str(struct json_writer *w, const char *key, const char *value);
 /* Reads the version, capabilities and log level that a stateless client sends with each request.
  * Returns 0, or -1 after it has failed the request. */
 int mcp_read_meta(struct mcp_request *r);
+void mcp_write_extensions(struct json_writer *w); /* the member that names tasks */
 void mcp_write_server(struct json_writer *w, const struct mcp_offer *o);
 void mcp_write_capabilities(struct json_writer *w, const struct mcp_offer *o, enum mcp_version v);
 
@@ -91,6 +92,7 @@ struct mcp_watch {
     char uri[];                   /* "": watches lists only */
 };
 void mcp_listen(struct mcp_request *r);
+void mcp_query_watch(struct mcp_request *r, struct str uri); /* asks the offer */
 /* True if the request is subscriptions/listen: the refused resource is then reported in its
  * acknowledgement. */
 bool mcp_wish_refuse(struct mcp_request *r, const struct mcp_verdict *v);

@@ -184,23 +184,6 @@ static void take_line_message(struct mcp_line *n, struct str text)
     rpc_frame_unref(f);
 }
 
-static void add_line_piece(struct mcp_line *n, struct str piece)
-{
-    if (n->skipping || buf_add(&n->in, piece) >= 0)
-        return;
-    n->skipping = true;
-    buf_done(&n->in);
-    refuse_line_message(n, RPC_INVALID_REQUEST, STR(""), "the message is too long");
-}
-
-static void finish_line_message(struct mcp_line *n)
-{
-    if (!n->skipping && str_trim(buf_str(&n->in)).n)
-        take_line_message(n, str_trim(buf_str(&n->in)));
-    n->skipping = false;
-    buf_done(&n->in);
-}
-
 static void on_line_data(struct http_exchange *x, struct str data)
 {
     struct mcp_line *n = http_state(x);
@@ -213,10 +196,17 @@ static void on_line_data(struct http_exchange *x, struct str data)
     while (data.n && !n->session->ended) {
         size_t end = str_find(data, '\n');
 
-        add_line_piece(n, (struct str){ data.p, end });
+        if (!n->skipping && buf_add(&n->in, (struct str){ data.p, end }) < 0) {
+            n->skipping = true;
+            buf_done(&n->in);
+            refuse_line_message(n, RPC_INVALID_REQUEST, STR(""), "the message is too long");
+        }
         if (end == data.n)
             return;
-        finish_line_message(n);
+        if (!n->skipping && str_trim(buf_str(&n->in)).n)
+            take_line_message(n, str_trim(buf_str(&n->in)));
+        n->skipping = false;
+        buf_done(&n->in);
         data = (struct str){ data.p + end + 1, data.n - end - 1 };
     }
 }

@@ -25,15 +25,6 @@ static const struct {
 
 /* --- the watches --- */
 
-static size_t count_watches(struct mcp_session *s)
-{
-    size_t n = 0;
-
-    for (struct link *l = list_first(&s->watches); l; l = list_after(&s->watches, l))
-        n++;
-    return n;
-}
-
 static void free_mcp_watch(struct mcp_watch *w)
 {
     struct mcp_source *x = w->source;
@@ -55,21 +46,15 @@ static void start_quiet(struct mcp_watch *w)
     loop_timer_start(w->session->loop, &w->quiet, clock_mono() + QUIET, on_watch_quiet_over, NULL);
 }
 
-static void attach_source(struct mcp_watch *w, struct mcp_source *x)
-{
-    w->source = x;
-    x->watch_ = w;
-    w->again = x->changed_;
-    if (w->again) /* notify after the answer that confirms the watch */
-        start_quiet(w);
-}
-
 int mcp_watch_add(struct mcp_session *s, struct mcp_request *listener, struct str uri,
                   unsigned which, struct mcp_source *x, struct err *e)
 {
     struct mcp_watch *w;
+    size_t n = 0;
 
-    if (count_watches(s) >= MCP_WATCHES_MAX)
+    LIST_EACH (const struct mcp_watch, other, &s->watches, link)
+        n++;
+    if (n >= MCP_WATCHES_MAX)
         return err_set(e, ERR_QUOTA, "%d resources are watched already", MCP_WATCHES_MAX);
     if (!listener)
         mcp_watch_remove(s, uri); /* subscribing twice replaces the watch */
@@ -79,8 +64,12 @@ int mcp_watch_add(struct mcp_session *s, struct mcp_request *listener, struct st
     w->session = s;
     w->listener = listener;
     w->lists = which;
+    w->source = x;
     if (x)
-        attach_source(w, x);
+        x->watch_ = w;
+    w->again = x && x->changed_;
+    if (w->again) /* notify after the answer that confirms the watch */
+        start_quiet(w);
     list_append(&s->watches, &w->link);
     return 0;
 }
@@ -128,9 +117,8 @@ static void send_change_notice(struct mcp_session *s, const struct mcp_watch *wa
     json_writer_init(&w, &text, JSON_COMPACT);
     rpc_begin_notification(&w, method);
     json_begin_object(&w);
-    if (uri.p) {
+    if (uri.p)
         json_field_str(&w, "uri", uri);
-    }
     if (watch && watch->listener) {
         json_field_begin_object(&w, "_meta");
         write_subscription_id(&w, watch->listener);
@@ -169,13 +157,6 @@ void mcp_source_changed(struct mcp_source *x)
         notify_watch(x->watch_);
 }
 
-static void notify_source(struct mcp_source *x)
-{
-    if (x->poke)
-        x->poke(x);
-    mcp_source_changed(x);
-}
-
 /* Notifies each watch of the list `which`, or of the URI if `which` is negative. Stops as soon as a
  * watch was freed meanwhile: a failed send ends all watches of the same stream or connection. */
 static void notify_watches(struct mcp_session *s, int which, const char *method, struct str uri)
@@ -185,8 +166,10 @@ static void notify_watches(struct mcp_session *s, int which, const char *method,
     LIST_EACH_SAFE (struct mcp_watch, w, &s->watches, link) {
         if (which >= 0 ? !(w->lists & 1u << which) : !str_eq(str_from(w->uri), uri))
             continue;
+        if (w->source && w->source->poke)
+            w->source->poke(w->source);
         if (w->source)
-            notify_source(w->source);
+            mcp_source_changed(w->source);
         else
             send_change_notice(s, w, method, uri);
         if (s->unwatched != before)
@@ -196,12 +179,8 @@ static void notify_watches(struct mcp_session *s, int which, const char *method,
 
 void mcp_resource_changed(struct mcp_server *server, struct str uri)
 {
-    struct link *next;
-
-    for (struct link *l = list_first(&server->sessions); l; l = next) {
-        next = list_after(&server->sessions, l);
-        notify_watches(container_of(l, struct mcp_session, link), -1, UPDATED, uri);
-    }
+    LIST_EACH_SAFE (struct mcp_session, s, &server->sessions, link)
+        notify_watches(s, -1, UPDATED, uri);
 }
 
 void mcp_list_changed(struct mcp_server *server, enum mcp_list which)
@@ -252,9 +231,8 @@ static void write_accepted_wishes(struct json_writer *w, const struct mcp_wishes
 {
     json_field_begin_object(w, "notifications");
     for (size_t i = 0; i < COUNT_OF(lists); i++)
-        if (wishes->lists & 1u << i) {
+        if (wishes->lists & 1u << i)
             json_field_bool(w, lists[i].wish, true);
-        }
     if (count_wishes(wishes, true)) {
         json_field_begin_array(w, "resourceSubscriptions");
         for (size_t i = 0; i < wishes->n; i++)
@@ -336,7 +314,7 @@ static void begin_listening(struct mcp_request *r)
     send_acknowledgement(r);
 }
 
-static void query_watch(struct mcp_request *r, struct str uri)
+void mcp_query_watch(struct mcp_request *r, struct str uri)
 {
     const struct mcp_offer *o = r->session->server->offer;
 
@@ -355,7 +333,7 @@ static void continue_wishes(struct mcp_request *r)
     do {
         before = w->at;
         if (before < w->n)
-            query_watch(r, w->all[before].uri);
+            mcp_query_watch(r, w->all[before].uri);
     } while (w->at != before);
     w->asking = false;
     if (w->at == w->n && !mcp_is_finished(r))

@@ -31,17 +31,12 @@ struct str mcp_param_str(const struct mcp_request *r, const char *name)
 
 unsigned mcp_read_can(const struct json *capabilities)
 {
-    unsigned can = 0;
+    const struct json *extensions = mcp_object(capabilities, "extensions");
 
-    if (mcp_object(capabilities, "sampling"))
-        can |= MCP_CAN_SAMPLE;
-    if (mcp_object(capabilities, "elicitation"))
-        can |= MCP_CAN_ELICIT;
-    if (mcp_object(capabilities, "roots"))
-        can |= MCP_CAN_ROOTS;
-    if (mcp_object(mcp_object(capabilities, "extensions"), MCP_TASKS))
-        can |= MCP_CAN_TASKS;
-    return can;
+    return (mcp_object(capabilities, "sampling") ? MCP_CAN_SAMPLE : 0u) |
+           (mcp_object(capabilities, "elicitation") ? MCP_CAN_ELICIT : 0u) |
+           (mcp_object(capabilities, "roots") ? MCP_CAN_ROOTS : 0u) |
+           (mcp_object(extensions, MCP_TASKS) ? MCP_CAN_TASKS : 0u);
 }
 
 static bool find_level(struct str name, enum mcp_level *ret)
@@ -58,17 +53,15 @@ static bool find_level(struct str name, enum mcp_level *ret)
 
 void mcp_write_str(struct json_writer *w, const char *key, const char *value)
 {
-    if (!value)
-        return;
-    json_field_text(w, key, value);
+    if (value)
+        json_field_text(w, key, value);
 }
 
 static void write_capability(struct json_writer *w, const char *group, const char *flag, bool on)
 {
     json_field_begin_object(w, group);
-    if (on) {
+    if (on)
         json_field_bool(w, flag, true);
-    }
     json_end_object(w);
 }
 
@@ -81,11 +74,10 @@ void mcp_write_server(struct json_writer *w, const struct mcp_offer *o)
     json_end_object(w);
 }
 
-static void write_extensions(struct json_writer *w)
+void mcp_write_extensions(struct json_writer *w)
 {
     json_field_begin_object(w, "extensions");
-    json_field_begin_object(w, MCP_TASKS);
-    json_end_object(w);
+    write_capability(w, MCP_TASKS, "", false);
     json_end_object(w);
 }
 
@@ -99,20 +91,23 @@ void mcp_write_capabilities(struct json_writer *w, const struct mcp_offer *o, en
         write_capability(w, "completions", "", false);
     write_capability(w, "logging", "", false);
     if (mcp_is_new(v))
-        write_extensions(w);
+        mcp_write_extensions(w);
     json_end_object(w);
+}
+
+static void write_supported(struct json_writer *w, const char *key)
+{
+    json_field_begin_array(w, key);
+    for (enum mcp_version v = MCP_VERSION_COUNT_ - 1; v > MCP_NONE; v--)
+        json_put_str(w, str_from(mcp_version_names[v]));
+    json_end_array(w);
 }
 
 static void write_versions(struct json_writer *w, const void *requested)
 {
-    const struct str *asked = requested;
-
     json_begin_object(w);
-    json_field_begin_array(w, "supported");
-    for (enum mcp_version v = MCP_VERSION_COUNT_ - 1; v > MCP_NONE; v--)
-        json_put_str(w, str_from(mcp_version_names[v]));
-    json_end_array(w);
-    json_field_str(w, "requested", *asked);
+    write_supported(w, "supported");
+    json_field_str(w, "requested", *(const struct str *)requested);
     json_end_object(w);
 }
 
@@ -153,10 +148,7 @@ static void handle_discover(struct mcp_request *r)
     const struct mcp_offer *o = r->session->server->offer;
     struct json_writer *w = mcp_result_for(r, MCP_MS_STATIC);
 
-    json_field_begin_array(w, "supportedVersions");
-    for (enum mcp_version v = MCP_VERSION_COUNT_ - 1; v > MCP_NONE; v--)
-        json_put_str(w, str_from(mcp_version_names[v]));
-    json_end_array(w);
+    write_supported(w, "supportedVersions");
     json_key(w, STR("capabilities"));
     mcp_write_capabilities(w, o, MCP_2026_07_28);
     mcp_write_str(w, "instructions", o->instructions);
@@ -250,8 +242,13 @@ const struct mcp_method *mcp_method_find(struct str name, enum mcp_version v)
 
 /* --- notifications --- */
 
-static void cancel_request_by_id(struct mcp_session *s, const struct json *id)
+/* Ignores all notifications except cancellations. */
+void mcp_notified(struct mcp_session *s, const struct rpc_message *m)
 {
+    const struct json *id = m->params ? json_get(m->params, STR("requestId")) : NULL;
+
+    if (!id || !str_eq(m->method, STR("notifications/cancelled")))
+        return;
     LIST_EACH (struct mcp_request, r, &s->requests, in_session) {
         if (!rpc_same_id(r->m->id, id))
             continue;
@@ -259,13 +256,4 @@ static void cancel_request_by_id(struct mcp_session *s, const struct json *id)
             mcp_request_cancel(r);
         return;
     }
-}
-
-/* Ignores all notifications except cancellations. */
-void mcp_notified(struct mcp_session *s, const struct rpc_message *m)
-{
-    const struct json *id = m->params ? json_get(m->params, STR("requestId")) : NULL;
-
-    if (id && str_eq(m->method, STR("notifications/cancelled")))
-        cancel_request_by_id(s, id);
 }

@@ -79,12 +79,11 @@ static struct replay_peer *join_replay_peer(struct list *all, const char *name)
     struct replay_peer *peer;
     size_t n = strlen(name) + 1;
 
-    for (struct link *l = list_first(all); l; l = list_after(all, l)) {
-        peer = container_of(l, struct replay_peer, link);
-        if (strcmp(peer->name, name) == 0) {
-            peer->sessions++;
-            return peer;
-        }
+    LIST_EACH (struct replay_peer, known, all, link) {
+        if (strcmp(known->name, name) != 0)
+            continue;
+        known->sessions++;
+        return known;
     }
     peer = new0(sizeof *peer + n);
     memcpy(peer->name, name, n);
@@ -126,20 +125,22 @@ void replay_done(struct mcp_replay *p)
 /* --- adding --- */
 
 static struct replay_entry *new_replay_entry(struct mcp_replay *p, enum replay_kind kind,
-                                             struct str id, struct str text)
+                                             uint64_t stream, uint64_t seq, struct str id,
+                                             struct str text)
 {
     struct replay_entry *v = new0(sizeof *v + id.n + text.n);
-    char *copy;
+    char *copy = (char *)(v + 1);
 
-    copy = (char *)(v + 1);
     if (id.n)
         memcpy(copy, id.p, id.n);
     if (text.n)
         memcpy(copy + id.n, text.p, text.n);
-    v->replay = p;
-    v->kind = kind;
-    v->id = (struct str){ copy, id.n };
-    v->text = (struct str){ copy + id.n, text.n };
+    *v = (struct replay_entry){ .replay = p,
+                                .kind = kind,
+                                .stream = stream,
+                                .seq = seq,
+                                .id = { copy, id.n },
+                                .text = { copy + id.n, text.n } };
     return v;
 }
 
@@ -150,10 +151,8 @@ static bool is_replay_full(const struct mcp_replay *p, enum replay_kind kind, si
 
 static void add_tombstone(struct mcp_replay *p, uint64_t stream, uint64_t seq, struct str id)
 {
-    struct replay_entry *v = new_replay_entry(p, REPLAY_GONE, id, STR("")), *old;
+    struct replay_entry *v = new_replay_entry(p, REPLAY_GONE, stream, seq, id, STR("")), *old;
 
-    v->stream = stream;
-    v->seq = seq;
     while (is_replay_full(p, REPLAY_GONE, replay_entry_size(v)) &&
            (old = oldest_entry(&p->shelf, REPLAY_GONE)))
         free_replay_entry(old);
@@ -165,14 +164,6 @@ static void evict_replay_entry(struct replay_entry *v)
     if (v->kind == REPLAY_ANSWER)
         add_tombstone(v->replay, v->stream, v->seq, v->id);
     free_replay_entry(v);
-}
-
-static void make_replay_room(struct mcp_replay *p, enum replay_kind kind, size_t bytes)
-{
-    struct replay_entry *old;
-
-    while (is_replay_full(p, kind, bytes) && (old = oldest_entry(&p->shelf, kind)))
-        evict_replay_entry(old);
 }
 
 static void make_shelf_room(struct replay_shelf *s, size_t bytes, size_t max)
@@ -192,7 +183,7 @@ void replay_add(struct mcp_replay *p, uint64_t stream, uint64_t seq, struct str 
 {
     enum replay_kind kind = id.n ? REPLAY_ANSWER : REPLAY_NOTE;
     size_t bytes = sizeof(struct replay_entry) + id.n + text.n;
-    struct replay_entry *v;
+    struct replay_entry *v, *old;
 
     if (!p->peer)
         return;
@@ -201,14 +192,13 @@ void replay_add(struct mcp_replay *p, uint64_t stream, uint64_t seq, struct str 
             add_tombstone(p, stream, seq, id);
         return;
     }
-    make_replay_room(p, kind, bytes);
+    while (is_replay_full(p, kind, bytes) && (old = oldest_entry(&p->shelf, kind)))
+        evict_replay_entry(old);
     if (p->family)
         make_shelf_room(&p->family->shelf, bytes, quota_token_part(REPLAY_PEER_BYTES_MAX));
     make_shelf_room(&p->peer->shelf, bytes, REPLAY_PEER_BYTES_MAX);
     make_shelf_room(&p->room->shelf, bytes, REPLAY_ALL_BYTES_MAX);
-    v = new_replay_entry(p, kind, id, text);
-    v->stream = stream;
-    v->seq = seq;
+    v = new_replay_entry(p, kind, stream, seq, id, text);
     shelve_entry(&p->shelf, v, &v->own);
     if (p->family)
         shelve_entry(&p->family->shelf, v, &v->of_family);
@@ -223,8 +213,8 @@ static const struct replay_entry *next_stream_entry(struct list *kept, uint64_t 
 {
     const struct replay_entry *best = NULL;
 
-    for (struct link *l = list_first(kept); l; l = list_after(kept, l)) {
-        const struct replay_entry *v = container_of(l, struct replay_place, link)->entry;
+    LIST_EACH (const struct replay_place, place, kept, link) {
+        const struct replay_entry *v = place->entry;
 
         if (v->stream == stream && v->seq > seq && (!best || v->seq < best->seq))
             best = v;

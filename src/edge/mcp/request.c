@@ -123,48 +123,32 @@ struct str mcp_meta_version(const struct rpc_message *m)
     return mcp_text(mcp_object(m->params, "_meta"), MCP_META "protocolVersion");
 }
 
-static bool id_in_use(struct mcp_session *s, const struct mcp_request *own)
-{
-    LIST_EACH (const struct mcp_request, r, &s->requests, in_session) {
-        if (r != own && rpc_same_id(r->m->id, own->m->id))
-            return true;
-    }
-    return false;
-}
-
-static size_t count_requests(struct mcp_session *s)
+/* The session's requests; with the same id only, if `id` is not NULL. */
+static size_t count_requests(struct mcp_session *s, const struct json *id)
 {
     size_t n = 0;
 
-    for (struct link *l = list_first(&s->requests); l; l = list_after(&s->requests, l))
-        n++;
+    LIST_EACH (const struct mcp_request, r, &s->requests, in_session)
+        n += !id || rpc_same_id(r->m->id, id);
     return n;
-}
-
-/* The name in clientInfo. */
-static struct str request_client_name(const struct mcp_request *r)
-{
-    const struct json *info = mcp_object(r->m->params, "clientInfo");
-
-    return mcp_text(info ? info : mcp_object(r->meta, MCP_META "clientInfo"), "name");
 }
 
 /* True if the request must wait until its client is identified. Later requests wait behind it, to
  * keep their order. */
 static bool must_wait_for_client(struct mcp_request *r)
 {
+    const struct json *info = mcp_object(r->m->params, "clientInfo");
     struct mcp_session *s = r->session;
 
     if (!s->offer->meet || s->met || s->approved)
         return false;
-    if (!s->meeting && !(r->method->when & MCP_KNOWN))
-        return false;
-    if (s->meeting && r->method->when == MCP_EARLY)
+    if (s->meeting ? r->method->when == MCP_EARLY : !(r->method->when & MCP_KNOWN))
         return false;
     r->waits = true;
     if (!s->meeting) {
         s->meeting = true;
-        s->offer->meet(s, request_client_name(r));
+        s->offer->meet(s,
+                       mcp_text(info ? info : mcp_object(r->meta, MCP_META "clientInfo"), "name"));
     }
     return true;
 }
@@ -174,9 +158,9 @@ static void dispatch_request(struct mcp_request *r)
     struct mcp_session *s = r->session;
 
     r->method = mcp_method_find(r->m->method, r->version);
-    if (id_in_use(s, r))
+    if (count_requests(s, r->m->id) > 1)
         mcp_fail(r, RPC_INVALID_REQUEST, "id: another request with this id is under way");
-    else if (count_requests(s) > MCP_REQUESTS_MAX)
+    else if (count_requests(s, NULL) > MCP_REQUESTS_MAX)
         mcp_fail(r, RPC_INTERNAL, "%d requests of this session are under way; wait for some",
                  MCP_REQUESTS_MAX);
     else if (!r->method)
@@ -290,13 +274,13 @@ void mcp_deliver(struct mcp_request *r, int status)
     mcp_request_unref(r);
 }
 
-/* Adds the id of the request's audit record, if it has one. */
-static void write_audit_meta(struct mcp_request *r)
+/* A member that is an object with the id of the request's audit record, if it has one. */
+static void write_audit(struct mcp_request *r, const char *key, const char *name)
 {
     if (!r->audit_id[0])
         return;
-    json_field_begin_object(&r->w, "_meta");
-    mcp_write_str(&r->w, MCP_AUDIT_ID, r->audit_id);
+    json_field_begin_object(&r->w, key);
+    mcp_write_str(&r->w, name, r->audit_id);
     json_end_object(&r->w);
 }
 
@@ -304,7 +288,7 @@ void mcp_reply(struct mcp_request *r)
 {
     struct err e;
 
-    write_audit_meta(r);
+    write_audit(r, "_meta", MCP_AUDIT_ID);
     json_end_object(&r->w);
     json_end_object(&r->w);
     if (json_writer_finish(&r->w, &e) < 0)
@@ -344,13 +328,6 @@ static void record_request_refusal(struct mcp_request *r, int code, const char *
     memcpy(r->audit_id, x.audit_id, sizeof r->audit_id);
 }
 
-static void write_audit(struct json_writer *w, const char *id)
-{
-    json_begin_object(w);
-    mcp_write_str(w, "audit_id", id);
-    json_end_object(w);
-}
-
 void mcp_fail_with(struct mcp_request *r, int code, const char *message, mcp_write_fn *data,
                    const void *what)
 {
@@ -359,12 +336,12 @@ void mcp_fail_with(struct mcp_request *r, int code, const char *message, mcp_wri
     record_request_refusal(r, code, message);
     start_text(r);
     rpc_begin_error(&r->w, r->m->id, code, str_from(message));
-    if (data || r->audit_id[0])
+    if (data) {
         json_key(&r->w, STR("data"));
-    if (data)
         data(&r->w, what);
-    else if (r->audit_id[0])
-        write_audit(&r->w, r->audit_id);
+    } else {
+        write_audit(r, "data", "audit_id");
+    }
     json_end_object(&r->w);
     json_end_object(&r->w);
     json_writer_finish(&r->w, NULL);
@@ -452,12 +429,10 @@ int mcp_progress(struct mcp_request *r, uint64_t progress, uint64_t total, struc
     json_begin_object(&w);
     json_field_tree(&w, "progressToken", r->token);
     json_field_uint(&w, "progress", progress);
-    if (total) {
+    if (total)
         json_field_uint(&w, "total", total);
-    }
-    if (message.n) {
+    if (message.n)
         json_field_lossy(&w, "message", message);
-    }
     if (meta) {
         json_key(&w, STR("_meta"));
         meta(&w, what);
@@ -485,11 +460,9 @@ static struct str write_log_notice(struct buf *text, enum mcp_level level, const
     return json_writer_finish(&w, NULL) < 0 ? STR("") : buf_str(text);
 }
 
-static void write_data(struct json_writer *w, const void *what)
+static void write_data(struct json_writer *w, const void *data)
 {
-    const struct str *data = what;
-
-    json_put_lossy(w, *data);
+    json_put_lossy(w, *(const struct str *)data);
 }
 
 void mcp_log(struct mcp_request *r, enum mcp_level level, const char *logger, struct str data)

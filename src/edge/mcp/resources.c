@@ -160,15 +160,10 @@ void mcp_fail_uri(struct mcp_request *r, struct str uri, const char *why)
 
 void mcp_resources_subscribe(struct mcp_request *r)
 {
-    const struct mcp_offer *o = r->session->server->offer;
     struct str uri;
 
-    if (read_uri(r, &uri) < 0)
-        return;
-    if (o->watch)
-        o->watch(r, uri);
-    else
-        mcp_watched(r, false);
+    if (read_uri(r, &uri) >= 0)
+        mcp_query_watch(r, uri);
 }
 
 void mcp_subscribed(struct mcp_request *r, struct mcp_source *x)

@@ -83,7 +83,7 @@ static int read_rpc_messages(const struct json *v, struct rpc_frame *f, const st
     return r;
 }
 
-static void write_rpc_id(struct buf *out, const struct json *id)
+void rpc_write_id(struct buf *out, const struct json *id)
 {
     struct json_writer w;
 
@@ -112,7 +112,7 @@ int rpc_read(struct str text, size_t max, struct rpc_frame **ret, enum rpc_code 
         *ret = f;
         return 0;
     }
-    write_rpc_id(ret_id, id);
+    rpc_write_id(ret_id, id);
     rpc_frame_unref(f);
     return r;
 }
@@ -169,9 +169,8 @@ void rpc_begin_request(struct json_writer *w, uint64_t id, const char *method)
 void rpc_begin_error(struct json_writer *w, const struct json *id, int code, struct str message)
 {
     begin_rpc_message(w);
-    if (id) {
+    if (id)
         json_field_tree(w, "id", id);
-    }
     json_field_begin_object(w, "error");
     json_field_int(w, "code", code);
     json_field_lossy(w, "message", message);

@@ -54,6 +54,7 @@ struct rpc_frame *rpc_frame_ref(struct rpc_frame *f);
 void rpc_frame_unref(struct rpc_frame *f);
 
 bool rpc_same_id(const struct json *a, const struct json *b);
+void rpc_write_id(struct buf *out, const struct json *id); /* as JSON; NULL: nothing */
 
 /* Each begins a message, such as {"jsonrpc":"2.0","id":…,"result": and the caller writes the value
  * and calls json_end_object(). */

@@ -50,16 +50,11 @@ int mcp_session_new(struct mcp_server *server, const char *peer, void *user,
 {
     const char *holder = peer[0] && server->offer->holder ? server->offer->holder(user) : peer;
     const char *family = peer[0] && server->offer->family ? server->offer->family(user) : "";
-    struct mcp_session *s;
-    int r = 0;
+    struct mcp_session *s = new0(sizeof *s);
+    int r = is_session_limit_reached(server, peer, holder, family)
+                ? err_set(e, ERR_BUSY, "there are too many sessions already")
+                : id_make("mcp_", s->id, e);
 
-    if (is_session_limit_reached(server, peer, holder, family))
-        r = err_set(e, ERR_BUSY, "there are too many sessions already");
-    s = r < 0 ? NULL : calloc(1, sizeof *s);
-    if (r >= 0 && !s)
-        abort();
-    if (r >= 0)
-        r = id_make("mcp_", s->id, e);
     if (r < 0) {
         free(s);
         free_user(user);

@@ -23,8 +23,8 @@ enum {
 #define KEEP (INT64_C(3600) * NS_PER_S)
 
 enum task_status { WORKING, INPUT_REQUIRED, COMPLETED, FAILED, CANCELLED };
-static const char *const status_names[] = { "working", "input_required", "completed", "failed",
-                                            "cancelled" };
+static const char *const status_names[] = { "working", "input_required", "completed",
+                                            "failed",  "cancelled",      NULL };
 
 struct mcp_task {
     struct link link;
@@ -103,30 +103,19 @@ static bool make_task_room(struct mcp_server *s, const char *key, size_t tasks, 
 
 /* --- members of answers --- */
 
-static void write_task_time(struct json_writer *w, const char *key, int64_t ns)
-{
-    char text[TIME_TEXT];
-
-    time_text(ns, text);
-    mcp_write_str(w, key, text);
-}
+static const struct json_field task_fields[] = {
+    { "taskId", JSON_KIND_CHARS, JSON_AT(struct mcp_task, id) },
+    { "status", JSON_KIND_ENUM, JSON_AT(struct mcp_task, status), .names = status_names },
+    { "createdAt", JSON_KIND_TIME, JSON_AT(struct mcp_task, created_ns), .required = true },
+    { "lastUpdatedAt", JSON_KIND_TIME, JSON_AT(struct mcp_task, updated_ns), .required = true },
+};
+static const struct json_shape task_shape = { NULL, JSON_FIELDS(task_fields) };
 
 static void write_task_members(struct json_writer *w, const struct mcp_task *t)
 {
-    mcp_write_str(w, "taskId", t->id);
-    mcp_write_str(w, "status", status_names[t->status]);
-    write_task_time(w, "createdAt", t->created_ns);
-    write_task_time(w, "lastUpdatedAt", t->updated_ns);
+    json_put_members(w, &task_shape, t);
     json_field_int(w, "ttlMs", KEEP / NS_PER_MS);
     json_field_int(w, "pollIntervalMs", POLL_MS);
-}
-
-static void write_task_outcome(struct json_writer *w, const struct mcp_task *t)
-{
-    if (t->status != COMPLETED && t->status != FAILED)
-        return;
-    json_key(w, t->status == COMPLETED ? STR("result") : STR("error"));
-    json_put_written(w, buf_str(&t->text));
 }
 
 static void set_task_status(struct mcp_task *t, enum task_status to)
@@ -246,10 +235,7 @@ static void write_needs_tasks(struct json_writer *w, const void *what)
 {
     json_begin_object(w);
     json_field_begin_object(w, "requiredCapabilities");
-    json_field_begin_object(w, "extensions");
-    json_field_begin_object(w, MCP_TASKS);
-    json_end_object(w);
-    json_end_object(w);
+    mcp_write_extensions(w);
     json_end_object(w);
     json_end_object(w);
 }
@@ -287,7 +273,8 @@ void mcp_task_get(struct mcp_request *r)
         return;
     w = mcp_result(r);
     write_task_members(w, t);
-    write_task_outcome(w, t);
+    if (t->status == COMPLETED || t->status == FAILED)
+        json_field_written(w, t->status == COMPLETED ? "result" : "error", buf_str(&t->text));
     if (t->status == INPUT_REQUIRED)
         mcp_write_inputs(w, t->request);
     mcp_reply(r);

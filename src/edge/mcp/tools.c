@@ -35,21 +35,16 @@ void mcp_next_cursor(struct json_writer *w, int64_t at)
 
 /* --- the list --- */
 
-static void write_tool_hint(struct json_writer *w, const char *name, bool on)
-{
-    json_field_bool(w, name, on);
-}
-
 static void write_tool_hints(struct json_writer *w, const struct mcp_tool *t)
 {
     if (t->hints & MCP_NO_HINTS)
         return;
     json_field_begin_object(w, "annotations");
     mcp_write_str(w, "title", t->title);
-    write_tool_hint(w, "readOnlyHint", t->hints & MCP_READ_ONLY);
-    write_tool_hint(w, "destructiveHint", t->hints & MCP_DESTRUCTIVE);
-    write_tool_hint(w, "idempotentHint", t->hints & MCP_IDEMPOTENT);
-    write_tool_hint(w, "openWorldHint", t->hints & MCP_OPEN_WORLD);
+    json_field_bool(w, "readOnlyHint", t->hints & MCP_READ_ONLY);
+    json_field_bool(w, "destructiveHint", t->hints & MCP_DESTRUCTIVE);
+    json_field_bool(w, "idempotentHint", t->hints & MCP_IDEMPOTENT);
+    json_field_bool(w, "openWorldHint", t->hints & MCP_OPEN_WORLD);
     json_end_object(w);
 }
 
@@ -93,27 +88,14 @@ void mcp_tools_list(struct mcp_request *r)
 
 /* --- a call --- */
 
-static const char *verdict_word(enum mcp_verdict_kind kind)
-{
-    switch (kind) {
-    case MCP_RATE_LIMIT:
-        return "rate_limit";
-    case MCP_REQUIRE_APPROVAL:
-        return "require_approval";
-    case MCP_ALLOW:
-    case MCP_DENY:
-        break;
-    }
-    return "deny";
-}
-
 void mcp_write_verdict(struct json_writer *w, const struct mcp_verdict *v)
 {
-    mcp_write_str(w, "kind", verdict_word(v->kind));
-    if (v->request_id[0])
-        mcp_write_str(w, "request_id", v->request_id);
-    if (v->audit_id[0])
-        mcp_write_str(w, "audit_id", v->audit_id);
+    mcp_write_str(w, "kind",
+                  v->kind == MCP_RATE_LIMIT         ? "rate_limit"
+                  : v->kind == MCP_REQUIRE_APPROVAL ? "require_approval"
+                                                    : "deny");
+    json_field_optional(w, "request_id", v->request_id);
+    json_field_optional(w, "audit_id", v->audit_id);
 }
 
 static void write_verdict_object(struct json_writer *w, const void *what)
@@ -129,15 +111,6 @@ static const struct mcp_tool *tool_find(const struct mcp_offer *o, struct str na
         if (str_eq(name, str_from(o->tools[i].name)))
             return &o->tools[i];
     return NULL;
-}
-
-/* Absent arguments are an empty object. */
-static const struct json *arguments_of(struct mcp_request *r)
-{
-    static const struct json none = { .type = JSON_OBJECT };
-    const struct json *v = mcp_param(r, "arguments");
-
-    return v ? v : &none;
 }
 
 void mcp_run_handler(struct mcp_request *r)
@@ -188,20 +161,14 @@ void mcp_decided(struct mcp_request *r, const struct mcp_verdict *v)
     mcp_request_unref(r);
 }
 
-static void authorize_call(struct mcp_request *r)
-{
-    if (r->session->offer->authorize && !r->session->approved)
-        r->session->offer->authorize(r);
-    else
-        begin_call(r);
-}
-
 void mcp_tools_call(struct mcp_request *r)
 {
+    static const struct json none = { .type = JSON_OBJECT };
     struct str name = mcp_param_str(r, "name");
+    const struct json *arguments = mcp_param(r, "arguments");
 
     r->tool = tool_find(r->session->server->offer, name);
-    r->arguments = arguments_of(r);
+    r->arguments = arguments ? arguments : &none;
     if (!r->tool)
         mcp_fail(r, RPC_INVALID_PARAMS, "there is no tool '%.64s'; tools/list names them",
                  name.p ? name.p : "");
@@ -209,6 +176,10 @@ void mcp_tools_call(struct mcp_request *r)
         mcp_fail(r, RPC_INVALID_PARAMS, "arguments: must be an object");
     else if ((r->tool->hints & MCP_MUST_BE_TASK) && !(r->can & MCP_CAN_TASKS))
         mcp_task_missing(r, "this tool requires the tasks capability");
-    else if (mcp_inputs_read(r) >= 0)
-        authorize_call(r);
+    else if (mcp_inputs_read(r) < 0)
+        return;
+    else if (r->session->offer->authorize && !r->session->approved)
+        r->session->offer->authorize(r);
+    else
+        begin_call(r);
 }

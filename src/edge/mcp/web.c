@@ -82,13 +82,9 @@ static void refuse_message(struct http_exchange *x, int status, int code, const 
                            const char *message)
 {
     AUTO(buf_done) struct buf id = BUF_INIT(WEB_ERROR_MAX);
-    struct json_writer w;
 
-    if (f->n == 1 && f->messages[0].id) {
-        json_writer_init(&w, &id, JSON_COMPACT);
-        json_put_tree(&w, f->messages[0].id);
-        json_writer_finish(&w, NULL);
-    }
+    if (f->n == 1)
+        rpc_write_id(&id, f->messages[0].id);
     web_refuse(x, status, code, buf_str(&id), message);
 }
 
@@ -377,25 +373,17 @@ static void serve_post(struct mcp_web *w, struct http_exchange *x, struct mcp_wh
 
 /* --- GET and DELETE --- */
 
-static struct web_stream *find_stream(struct web_session *k, uint64_t number)
-{
-    LIST_EACH (struct web_stream, t, &k->streams, in_session) {
-        if (t->number == number)
-            return t;
-    }
-    return NULL;
-}
-
 /* Resumes a stream behind Last-Event-ID. False, without an answer, if the id is invalid. */
 static bool resume_stream(struct web_session *k, struct http_exchange *x)
 {
     struct str last = request_header(x, "Last-Event-ID");
-    struct web_stream *t;
+    struct web_stream *t = NULL;
     uint64_t number, seq;
 
     if (!replay_id_read(last, &number, &seq) || number >= k->numbers)
         return false;
-    t = find_stream(k, number);
+    LIST_EACH (struct web_stream, known, &k->streams, in_session)
+        t = !t && known->number == number ? known : t;
     if (!t && !replay_answered(&k->replay, number)) {
         web_refuse(x, 410, WEB_BAD_SESSION, STR(""), "this stream can no longer be resumed");
         return true;
@@ -465,9 +453,6 @@ void mcp_web_serve(struct mcp_web *w, struct http_exchange *x, struct mcp_who wh
 
 void mcp_web_close(struct mcp_web *w)
 {
-    for (struct link *l; (l = list_first(&w->streams));) {
-        struct web_stream *t = container_of(l, struct web_stream, link);
-
-        web_stream_hang_up(t);
-    }
+    for (struct link *l; (l = list_first(&w->streams));)
+        web_stream_hang_up(container_of(l, struct web_stream, link));
 }

@@ -47,8 +47,6 @@ struct web_session {
 /* --- web_stream.c --- */
 struct web_stream *web_stream_new(struct mcp_web *web, struct mcp_session *s,
                                   struct web_session *kept, struct http_exchange *x);
-/* Begins the event stream on its exchange. False if that failed: the exchange is then closed. */
-bool web_stream_begin(struct web_stream *t);
 /* Continues the stream on another exchange, from the message after seq. */
 void web_stream_resume(struct web_stream *t, struct http_exchange *x, uint64_t seq);
 /* Connects the session's own stream (web_session.back) to an exchange, without replay. */

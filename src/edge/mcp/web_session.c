@@ -30,12 +30,11 @@ static void on_web_session_ended(struct mcp_session *s)
 
 static bool is_web_session_used(struct web_session *k)
 {
-    if (list_first(&k->session->requests))
-        return true;
-    for (struct link *l = list_first(&k->streams); l; l = list_after(&k->streams, l))
-        if (container_of(l, struct web_stream, in_session)->pipe.x)
-            return true;
-    return false;
+    bool used = list_first(&k->session->requests);
+
+    LIST_EACH (const struct web_stream, t, &k->streams, in_session)
+        used |= t->pipe.x != NULL;
+    return used;
 }
 
 /* Ends the session if it had neither requests nor connected streams for silence_ns. */

@@ -119,21 +119,14 @@ static void take_exchange(struct web_stream *t, struct http_exchange *x)
 static int write_stream_event(struct web_stream *t, uint64_t seq, struct str message)
 {
     char id[REPLAY_ID_MAX];
+    const struct str parts[] = { STR("id: "),   { id, 0 }, STR("\n"),
+                                 STR("data: "), message,   STR("\n\n") };
     int r = 0;
 
-    if (t->kept) {
-        replay_id(id, t->number, seq);
-        r = mcp_pipe_add(&t->pipe, STR("id: "));
-        if (r >= 0)
-            r = mcp_pipe_add(&t->pipe, str_from(id));
-        if (r >= 0)
-            r = mcp_pipe_add(&t->pipe, STR("\n"));
-    }
-    if (r >= 0)
-        r = mcp_pipe_add(&t->pipe, STR("data: "));
-    if (r >= 0)
-        r = mcp_pipe_add(&t->pipe, message);
-    return r < 0 ? r : mcp_pipe_add(&t->pipe, STR("\n\n"));
+    replay_id(id, t->number, seq);
+    for (size_t i = t->kept ? 0 : 3; r >= 0 && i < COUNT_OF(parts); i++)
+        r = mcp_pipe_add(&t->pipe, i == 1 ? str_from(id) : parts[i]);
+    return r;
 }
 
 static bool begin_event_stream(struct web_stream *t, bool again)
@@ -159,46 +152,28 @@ static bool begin_event_stream(struct web_stream *t, bool again)
     return true;
 }
 
-bool web_stream_begin(struct web_stream *t)
-{
-    return begin_event_stream(t, false);
-}
-
 static void on_stream_beat(struct loop_timer *l)
 {
     struct web_stream *t = container_of(l, struct web_stream, beat);
 
-    if (!t->pipe.x)
-        return;
-    if (!t->begun && !web_stream_begin(t))
+    if (!t->pipe.x || !begin_event_stream(t, false))
         return;
     if (!t->pipe.waits && !t->pipe.pending.n)
         sse_heartbeat(t->pipe.x, NULL);
     start_stream_beat(t, BEAT);
 }
 
-static void keep_for_replay(struct web_stream *t, const struct json *id, struct str message)
-{
-    AUTO(buf_done) struct buf text = BUF_INIT(WEB_ERROR_MAX);
-    struct json_writer w;
-
-    if (id) {
-        json_writer_init(&w, &text, JSON_COMPACT);
-        json_put_tree(&w, id);
-        json_writer_finish(&w, NULL);
-    }
-    replay_add(&t->kept->replay, t->number, t->seq, buf_str(&text), message);
-}
-
 /* `id` is of the request that the message answers, or NULL. */
 static int send_stream_event(struct web_stream *t, const struct json *id, struct str message)
 {
-    bool heard = t->pipe.x != NULL, good = !heard || web_stream_begin(t);
+    AUTO(buf_done) struct buf text = BUF_INIT(WEB_ERROR_MAX);
+    bool heard = t->pipe.x != NULL, good = !heard || begin_event_stream(t, false);
     int r;
 
     t->seq++; /* above the number of the priming event */
+    rpc_write_id(&text, id);
     if (t->kept)
-        keep_for_replay(t, id, message);
+        replay_add(&t->kept->replay, t->number, t->seq, buf_str(&text), message);
     if (!heard || !good)
         return good ? 0 : -1;
     r = write_stream_event(t, t->seq, message);
