@@ -211,30 +211,23 @@ static void on_daytona_sandbox_created(struct create_op *op, int r, const struct
     call_unref(c);
 }
 
-static struct sandbox_rest requested_rest(const struct daytona_create *q)
-{
-    bool ephemeral = q->auto_delete_given && q->auto_delete == 0;
-
-    return (struct sandbox_rest){
-        .idle_ns = (q->auto_stop_given ? q->auto_stop : IDLE_MINUTES) * MINUTE_NS,
-        .stops = !ephemeral,
-        .keep_ns = q->auto_delete > 0 ? q->auto_delete * MINUTE_NS : 0,
-    };
-}
-
 static void create_daytona_sandbox(struct call *c)
 {
     struct daytona_creation *m = creation_new(c, sizeof *m, on_daytona_sandbox_created);
     struct daytona_create q = { 0 };
     struct err e;
 
-    if (bind_known(c->json, create_fields, COUNT_OF(create_fields), &q, &c->arena, &e) < 0 ||
-        fill_daytona_request(c, &q, &m->creation.request, &e) < 0) {
-        call_fail(c, &e);
+    if (!daytona_read_body(c, create_fields, COUNT_OF(create_fields), &q))
         return;
-    }
-    m->rest = requested_rest(&q);
-    creation_start(&m->creation);
+    m->rest = (struct sandbox_rest){
+        .idle_ns = (q.auto_stop_given ? q.auto_stop : IDLE_MINUTES) * MINUTE_NS,
+        .stops = !q.auto_delete_given || q.auto_delete != 0, /* else it is ephemeral */
+        .keep_ns = q.auto_delete > 0 ? q.auto_delete * MINUTE_NS : 0,
+    };
+    if (fill_daytona_request(c, &q, &m->creation.request, &e) < 0)
+        call_fail(c, &e);
+    else
+        creation_start(&m->creation);
 }
 
 const struct route routes_daytona_create[] = {

@@ -3,6 +3,7 @@
 
 #include "edge/daytona/file_link.h"
 #include "edge/daytona/internal.h"
+#include "edge/core/answers.h"
 #include "edge/core/bind_known.h"
 #include "edge/core/sandbox_token.h"
 #include "edge/core/guard.h"
@@ -103,21 +104,18 @@ struct problem {
     const char *message, *code, *source;
     struct str path;
     int status;
+    int64_t time_ns;
 };
 
-static void write_daytona_problem(struct json_writer *w, const void *what)
-{
-    const struct problem *p = what;
-
-    json_begin_object(w);
-    json_field_int(w, "statusCode", p->status);
-    json_field_text(w, "message", p->message);
-    json_field_text(w, "code", p->code);
-    json_field_text(w, "source", p->source);
-    json_field_lossy(w, "path", p->path);
-    time_write(w, "timestamp", clock_wall());
-    json_end_object(w);
-}
+static const struct json_field problem_fields[] = {
+    { "statusCode", JSON_KIND_INT, JSON_AT(struct problem, status) },
+    { "message", JSON_KIND_TEXT, JSON_AT(struct problem, message) },
+    { "code", JSON_KIND_TEXT, JSON_AT(struct problem, code) },
+    { "source", JSON_KIND_TEXT, JSON_AT(struct problem, source) },
+    { "path", JSON_KIND_SLICE, JSON_AT(struct problem, path), .required = true },
+    { "timestamp", JSON_KIND_TIME, JSON_AT(struct problem, time_ns) },
+};
+static const struct json_shape daytona_problem = { NULL, JSON_FIELDS(problem_fields) };
 
 static const struct {
     int status;
@@ -143,9 +141,10 @@ static void fail_daytona(struct call *c, const struct err *e, int status, const 
                                .code = code,
                                .source = source,
                                .path = url_split(http_request(c->x)->path).path,
-                               .status = status };
+                               .status = status,
+                               .time_ns = clock_wall() };
 
-    call_answer(c, status, write_daytona_problem, &p);
+    call_answer_as(c, status, &daytona_problem, &p);
 }
 
 /* Handlers use codes in capitals, which are Daytona's own and more specific than the status. */
@@ -190,15 +189,9 @@ bool daytona_read_body(struct call *c, const struct json_field *fields, size_t n
     return false;
 }
 
-static void write_done_object(struct json_writer *w, const void *what)
-{
-    json_begin_object(w);
-    json_end_object(w);
-}
-
 void daytona_answer_done(struct call *c)
 {
-    call_answer(c, 200, write_done_object, NULL);
+    call_answer_bytes(c, 200, "application/json", STR("{}"));
 }
 
 bool daytona_base_url(const struct call *c, char *ret, size_t cap)

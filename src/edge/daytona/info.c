@@ -10,9 +10,8 @@ static void write_daytona_config(struct json_writer *w, const void *what)
     json_begin_object(w);
     json_field_text(w, "version", "sandboxer");
     json_field_text(w, "defaultSnapshot", "base");
-    if (daytona_base_url(c, base, sizeof base)) {
+    if (daytona_base_url(c, base, sizeof base))
         json_field_cstr(w, "proxyToolboxUrl", base);
-    }
     json_field_text(w, "environment", "self-hosted");
     json_end_object(w);
 }
@@ -32,16 +31,9 @@ static void show_toolbox_version(struct call *c)
     call_answer_bytes(c, 200, "application/json", STR("{\"version\":\"sandboxer\"}"));
 }
 
-static void write_home(struct json_writer *w, const void *what)
-{
-    json_begin_object(w);
-    json_field_text(w, "dir", DAYTONA_HOME);
-    json_end_object(w);
-}
-
 static void show_home_dir(struct call *c)
 {
-    call_answer(c, 200, write_home, NULL);
+    call_answer_bytes(c, 200, "application/json", STR("{\"dir\":\"" DAYTONA_HOME "\"}"));
 }
 
 static void fail_not_here(struct call *c)

@@ -25,22 +25,17 @@ const char *const build_state_names[] = { "waiting", "building", "ready", "error
 
 /* --- the list of builds --- */
 
-static bool build_has_label(const struct json_map *all, const struct json_pair *l)
-{
-    for (size_t i = 0; i < all->n; i++)
-        if (strcmp(all->p[i].key, l->key) == 0 && strcmp(all->p[i].value, l->value) == 0)
-            return true;
-    return false;
-}
-
 /* A build is visible to the same callers as a sandbox of the caller that began it. */
 static bool is_build_visible(const struct call *c, const struct e2b_build *b)
 {
     if (!c->caller.admin && strcmp(c->caller.owner, b->owner) != 0)
         return false;
-    for (size_t i = 0; i < c->caller.labels.n; i++)
-        if (!build_has_label(&b->labels, &c->caller.labels.p[i]))
+    for (size_t i = 0; i < c->caller.labels.n; i++) {
+        const char *value = json_map_get(&b->labels, c->caller.labels.p[i].key);
+
+        if (!value || strcmp(value, c->caller.labels.p[i].value) != 0)
             return false;
+    }
     return true;
 }
 
@@ -95,23 +90,11 @@ static bool is_build_finished(const struct e2b_build *b)
     return b->state >= BUILD_READY && !b->call;
 }
 
-static bool may_evict_build(const struct e2b_build *b)
-{
-    return is_build_finished(b) || b->state == BUILD_WAITING;
-}
-
 /* Whether the build was begun by the caller's family of tokens. A caller without a family is
  * related to every build that it sees. */
 static bool is_related(const struct call *c, const struct e2b_build *b)
 {
     return !c->caller.family[0] || strcmp(b->family, c->caller.family) == 0;
-}
-
-static bool is_build_of(const struct call *c, const struct account *a, const struct e2b_build *b)
-{
-    struct account other = account_of(c->api->control, b->owner, b->family);
-
-    return account_is(&other, a);
 }
 
 static int refuse_build(const struct account *a, size_t own, size_t related, struct err *e)
@@ -139,13 +122,15 @@ static int make_room_for_build(const struct call *c, struct err *e)
     struct e2b_build *oldest = NULL, *over = NULL;
 
     LIST_EACH (struct e2b_build, b, &e2b_state_of(c->api)->builds, link) {
-        bool mine = is_build_of(c, &a, b), shown = mine && is_build_visible(c, b);
+        const struct account other = account_of(c->api->control, b->owner, b->family);
+        bool mine = account_is(&other, &a), shown = mine && is_build_visible(c, b);
 
         n++;
         own += mine;
         seen += shown;
         related += mine && is_related(c, b);
-        if (!oldest && shown && is_related(c, b) && may_evict_build(b))
+        if (!oldest && shown && is_related(c, b) &&
+            (is_build_finished(b) || b->state == BUILD_WAITING))
             oldest = b;
         if (!over && is_build_finished(b))
             over = b;
@@ -404,14 +389,6 @@ static void on_build_saved(void *user, int r, const struct err *e)
     }
 }
 
-/* The build's sandbox is stored before the snapshot is taken, so that the next daemon run can
- * attribute a snapshot without a template. */
-static void take_build_snapshot(struct e2b_build *b)
-{
-    build_add_log(b, "info", STR("Taking a snapshot"));
-    builds_save(b->call->api, on_build_saved, b);
-}
-
 /* --- one program --- */
 
 static void start_next_step(struct e2b_build *b);
@@ -522,10 +499,17 @@ static void on_build_step_started(struct process_op *op, int r, const struct err
     }
 }
 
-static void run_build_program(struct e2b_build *b, const char *user, const char *cwd, size_t argc)
+static void run_build_script(struct e2b_build *b, const char *user, const char *cwd,
+                             const char *script, const char *const *args, size_t n)
 {
+    b->argv[0] = "/bin/sh";
+    b->argv[1] = "-c";
+    b->argv[2] = script;
+    b->argv[3] = "build";
+    for (size_t i = 0; i < n; i++)
+        b->argv[4 + i] = args[i];
     b->fed = 0;
-    b->program = (struct process_request){ .argv = { b->argv, argc },
+    b->program = (struct process_request){ .argv = { b->argv, 4 + n },
                                            .env = { b->env, b->n_env },
                                            .cwd = cwd,
                                            .user = user,
@@ -533,23 +517,10 @@ static void run_build_program(struct e2b_build *b, const char *user, const char 
                                            .background = true,
                                            .rows = 24,
                                            .cols = 80 };
-    b->starting = (struct process_op){ .request = &b->program, .done = on_build_step_started };
-    b->starting.programs = guard_starts_programs(b->call);
+    b->starting = (struct process_op){ .request = &b->program,
+                                       .programs = guard_starts_programs(b->call),
+                                       .done = on_build_step_started };
     process_start(b->box, &b->call->caller.actor, &b->starting);
-}
-
-static void run_build_script(struct e2b_build *b, const char *user, const char *cwd,
-                             const char *script, const char *const *args, size_t n)
-{
-    static const char *const head[] = { "/bin/sh", "-c" };
-
-    b->argv[0] = head[0];
-    b->argv[1] = head[1];
-    b->argv[2] = script;
-    b->argv[3] = "build";
-    for (size_t i = 0; i < n; i++)
-        b->argv[4 + i] = args[i];
-    run_build_program(b, user, cwd, 4 + n);
 }
 
 /* --- the steps --- */
@@ -697,7 +668,10 @@ static void start_next_step(struct e2b_build *b)
         return;
     }
     if (b->at++ == b->request.steps.n) {
-        take_build_snapshot(b);
+        build_add_log(b, "info", STR("Taking a snapshot"));
+        /* stored before the snapshot is taken, so that the next daemon run can attribute a snapshot
+         * without a template to the build's sandbox */
+        builds_save(b->call->api, on_build_saved, b);
         return;
     }
     s = current_build_step(b);
@@ -715,62 +689,29 @@ static void start_next_step(struct e2b_build *b)
 
 /* --- the sandbox of a build --- */
 
-static void begin_steps(struct e2b_build *b)
-{
-    if (b->create.image)
-        run_build_script(b, "root", "/", launch_make_user, NULL, 0);
-    else
-        start_next_step(b);
-}
-
 static void on_build_sandbox_created(struct create_op *op, int r, const struct err *e)
 {
     struct e2b_build *b = container_of(op, struct e2b_build, creating);
 
-    if (r < 0) {
-        fail_build_step(b, e->msg);
-        return;
-    }
-    if (!op->record || !control_find_now(b->call->api->control, &b->call->caller,
-                                         str_from(op->record->id), &b->box)) {
-        fail_build_step(b, "the sandbox of the build was destroyed");
+    if (r < 0 || !op->record ||
+        !control_find_now(b->call->api->control, &b->call->caller, str_from(op->record->id),
+                          &b->box)) {
+        fail_build_step(b, r < 0 ? e->msg : "the sandbox of the build was destroyed");
         return;
     }
     snprintf(b->box_id, sizeof b->box_id, "%s", op->record->id);
     if (b->closed)
         finish_build(b);
+    else if (b->create.image)
+        run_build_script(b, "root", "/", launch_make_user, NULL, 0);
     else
-        begin_steps(b);
+        start_next_step(b);
 }
 
 /* E2B's own base image corresponds to profile.base. */
 static bool is_base_image(const char *image)
 {
     return strncmp(image, "e2bdev/base", 11) == 0 && (!image[11] || image[11] == ':');
-}
-
-static int choose_base(struct e2b_build *b, struct err *e)
-{
-    struct build_request *q = &b->request;
-    const struct built *from;
-
-    if (q->from_image && !is_base_image(q->from_image)) {
-        b->create.profile = TEMPLATE_IMAGE_PROFILE;
-        b->create.image = q->from_image;
-        return 0;
-    }
-    q->from_image = NULL;
-    if (!q->from_template)
-        q->from_template = "base";
-    from = built_find(b->call, str_from(q->from_template));
-    for (size_t i = 0; from && i < from->env.n; i++)
-        set_variable(b, arena_dup(&b->call->own, str_from(from->env.p[i].key)),
-                     arena_dup(&b->call->own, str_from(from->env.p[i].value)));
-    if (from && from->user[0])
-        b->user = arena_dup(&b->call->own, str_from(from->user));
-    if (from && from->workdir[0])
-        b->workdir = arena_dup(&b->call->own, str_from(from->workdir));
-    return template_fill_request(b->call, q->from_template, &b->create, e);
 }
 
 int build_fill_base(struct call *c, const struct build_request *q, struct create_request *ret,
@@ -785,6 +726,26 @@ int build_fill_base(struct call *c, const struct build_request *q, struct create
     return template_fill_request(c, q->from_template ? q->from_template : "base", ret, e);
 }
 
+static int choose_base(struct e2b_build *b, struct err *e)
+{
+    struct build_request *q = &b->request;
+    const struct built *from;
+
+    if (q->from_image && is_base_image(q->from_image))
+        q->from_image = NULL;
+    if (!q->from_image && !q->from_template)
+        q->from_template = "base";
+    from = q->from_image ? NULL : built_find(b->call, str_from(q->from_template));
+    for (size_t i = 0; from && i < from->env.n; i++)
+        set_variable(b, arena_dup(&b->call->own, str_from(from->env.p[i].key)),
+                     arena_dup(&b->call->own, str_from(from->env.p[i].value)));
+    if (from && from->user[0])
+        b->user = arena_dup(&b->call->own, str_from(from->user));
+    if (from && from->workdir[0])
+        b->workdir = arena_dup(&b->call->own, str_from(from->workdir));
+    return build_fill_base(b->call, q, &b->create, e);
+}
+
 void build_start(struct e2b_build *b, struct call *c, const struct build_request *q)
 {
     struct err e;
@@ -795,7 +756,6 @@ void build_start(struct e2b_build *b, struct call *c, const struct build_request
     b->workdir = "/home/user";
     b->state = BUILD_BUILDING;
     loop_timer_stop(&b->abandoned);
-    b->create = (struct create_request){ .ttl_ns = BUILD_TTL_NS };
     if (choose_base(b, &e) < 0) {
         fail_build_step(b, e.msg);
         return;

@@ -100,9 +100,8 @@ static int write_kept_builds(struct api *a, struct buf *out, struct err *e)
     json_writer_init(&w, out, JSON_COMPACT);
     json_begin_object(&w);
     json_field_begin_array(&w, "builds");
-    for (struct link *m = list_first(&e2b_state_of(a)->builds); m;
-         m = list_after(&e2b_state_of(a)->builds, m))
-        write_kept_build(container_of(m, struct e2b_build, link), &w);
+    LIST_EACH (const struct e2b_build, b, &e2b_state_of(a)->builds, link)
+        write_kept_build(b, &w);
     json_end_array(&w);
     json_end_object(&w);
     return json_writer_finish(&w, e);

@@ -14,15 +14,6 @@ static const char *entry_type_name(uint32_t mode)
                            : "FILE_TYPE_UNSPECIFIED";
 }
 
-static void write_entry_mode(struct json_writer *w, uint32_t mode)
-{
-    char text[ENTRY_MODE_TEXT];
-
-    entry_mode_text(mode, text);
-    json_field_uint(w, "mode", mode & 07777);
-    json_field_text(w, "permissions", text);
-}
-
 static bool next_metadata(struct str *rest, struct str *name, struct str *value)
 {
     while (rest->n) {
@@ -68,7 +59,9 @@ void entry_write(struct json_writer *w, const struct shown_entry *s)
     json_field_text(w, "path", s->path);
     snprintf(text, sizeof text, "%llu", (unsigned long long)v->size);
     json_field_text(w, "size", text);
-    write_entry_mode(w, v->mode);
+    json_field_uint(w, "mode", v->mode & 07777);
+    entry_mode_text(v->mode, text);
+    json_field_text(w, "permissions", text);
     entry_write_owner(w, "owner", v->uid);
     entry_write_owner(w, "group", v->gid);
     time_text(v->mtime_ns, text);

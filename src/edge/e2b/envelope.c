@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "edge/e2b/envelope.h"
 
-static uint32_t length_of(const char *p)
-{
-    const unsigned char *u = (const unsigned char *)p;
-
-    return (uint32_t)u[0] << 24 | (uint32_t)u[1] << 16 | (uint32_t)u[2] << 8 | u[3];
-}
-
 int envelope_read(struct str body, struct str *ret, struct err *e)
 {
+    const unsigned char *u = (const unsigned char *)body.p;
     uint32_t n;
 
     if (body.n < ENVELOPE_HEAD)
@@ -18,7 +12,7 @@ int envelope_read(struct str body, struct str *ret, struct err *e)
         return err_set(e, ERR_INVALID,
                        "unsupported envelope flags %u (only uncompressed messages are accepted)",
                        (unsigned)(unsigned char)body.p[0]);
-    n = length_of(body.p + 1);
+    n = (uint32_t)u[1] << 24 | (uint32_t)u[2] << 16 | (uint32_t)u[3] << 8 | u[4];
     if (n != body.n - ENVELOPE_HEAD)
         return err_set(e, ERR_INVALID, "the envelope announces %u bytes, but the body has %zu", n,
                        body.n - ENVELOPE_HEAD);

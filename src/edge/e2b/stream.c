@@ -85,15 +85,6 @@ void stream_end_with(struct call *c, const char *code, const char *message)
         http_end(call_take_exchange(c));
 }
 
-static int64_t ping_interval(const struct call *c)
-{
-    uint64_t n;
-
-    if (!str_to_u64(call_header(c, "Keepalive-Ping-Interval"), &n) || !n || n > PING_MAX_S)
-        n = PING_S;
-    return (int64_t)n * NS_PER_S;
-}
-
 static void on_ping_timer(struct loop_timer *timer)
 {
     struct stream_ping *p = container_of(timer, struct stream_ping, timer);
@@ -106,8 +97,12 @@ static void on_ping_timer(struct loop_timer *timer)
 
 void stream_ping_later(struct stream_ping *p)
 {
+    uint64_t n;
+
+    if (!str_to_u64(call_header(p->call, "Keepalive-Ping-Interval"), &n) || !n || n > PING_MAX_S)
+        n = PING_S;
     loop_timer_stop(&p->timer);
-    loop_timer_start(p->call->api->loop, &p->timer, clock_mono() + ping_interval(p->call),
+    loop_timer_start(p->call->api->loop, &p->timer, clock_mono() + (int64_t)n * NS_PER_S,
                      on_ping_timer, NULL);
 }
 
@@ -130,15 +125,9 @@ bool stream_timeout(struct call *c, int64_t *ret)
     return true;
 }
 
-static void write_empty_object(struct json_writer *w, const void *what)
-{
-    json_begin_object(w);
-    json_end_object(w);
-}
-
 void rpc_answer_empty(struct call *c)
 {
-    call_answer(c, 200, write_empty_object, NULL);
+    call_answer_bytes(c, 200, "application/json", STR("{}"));
 }
 
 void rpc_fail(struct call *c, int status, const char *message)

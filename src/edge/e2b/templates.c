@@ -7,6 +7,7 @@
 
 #include "edge/e2b/builds.h"
 #include "edge/e2b/internal.h"
+#include "edge/core/answers.h"
 #include "edge/core/template.h"
 #include "edge/core/json_members.h"
 #include "edge/core/operation.h"
@@ -20,16 +21,19 @@ enum { STATUS_LOGS_MAX = 100 };
 
 /* --- templates as JSON --- */
 
-static void write_template_members(struct json_writer *w, const char *id, const char *build,
-                                   const char *name, const struct e2b_size *size, bool public,
-                                   int64_t created_ns)
+static void write_template(struct json_writer *w, const char *id, const char *build,
+                           const char *name, const struct profile *p, bool public,
+                           int64_t created_ns)
 {
+    const struct e2b_size size = p ? e2b_profile_size(p) : (struct e2b_size){ .processors = 1 };
+
+    json_begin_object(w);
     json_field_text(w, "templateID", id);
     json_field_text(w, "buildID", build);
     json_field_text(w, "buildStatus", "ready");
     write_name_list(w, "aliases", name);
     write_name_list(w, "names", name);
-    e2b_write_size(w, size);
+    e2b_write_size(w, &size);
     json_field_bool(w, "public", public);
     for (size_t i = 0; i < 2; i++) {
         const char *key = i ? "updatedAt" : "createdAt";
@@ -43,38 +47,26 @@ static void write_template_members(struct json_writer *w, const char *id, const 
     json_field_int(w, "spawnCount", 0);
     json_field_int(w, "buildCount", 1);
     json_field_text(w, "envdVersion", E2B_ENVD_VERSION);
+    json_end_object(w);
 }
 
 static void write_profile_template(struct json_writer *w, const struct profile *p)
 {
     const char *name = template_profile_name(p->id);
-    const struct e2b_size size = e2b_profile_size(p);
     char build[24];
 
     snprintf(build, sizeof build, "%u", p->version);
-    json_begin_object(w);
-    write_template_members(w, name, build, name, &size, true, 0);
-    json_end_object(w);
+    write_template(w, name, build, name, p, true, 0);
 }
 
 /* Images have the size of the profile that they are used with. */
-static void write_image_template(struct json_writer *w, const struct image *im,
-                                 const struct e2b_size *size)
-{
-    json_begin_object(w);
-    write_template_members(w, im->ref, im->id, im->ref, size, true, im->created_ns);
-    json_end_object(w);
-}
-
 static void write_image_templates(struct json_writer *w, const struct call *c)
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
-    struct e2b_size size = { .processors = 1 };
 
-    if (catalog_find(control_catalog(c->api->control), STR(TEMPLATE_IMAGE_PROFILE), &p, NULL) >= 0)
-        size = e2b_profile_size(p);
+    (void)catalog_find(control_catalog(c->api->control), STR(TEMPLATE_IMAGE_PROFILE), &p, NULL);
     for (const struct image *im = NULL; (im = images_next(c->api->control, im));)
-        write_image_template(w, im, &size);
+        write_template(w, im->ref, im->id, im->ref, p, true, im->created_ns);
 }
 
 struct template_listing {
@@ -88,14 +80,11 @@ static void write_built_template(void *user, const struct built *b)
     const struct snapshot *s =
         snapshot_find(l->call->api->control, &l->call->caller, str_from(b->snapshot));
     AUTO(profile_unrefp_) struct profile *p = NULL;
-    struct e2b_size size = { .processors = 1 };
 
-    if (s && catalog_find(control_catalog(l->call->api->control), str_from(s->record.profile), &p,
-                          NULL) >= 0)
-        size = e2b_profile_size(p);
-    json_begin_object(l->writer);
-    write_template_members(l->writer, b->id, b->build, b->name, &size, false, b->created_ns);
-    json_end_object(l->writer);
+    if (s)
+        (void)catalog_find(control_catalog(l->call->api->control), str_from(s->record.profile), &p,
+                           NULL);
+    write_template(l->writer, b->id, b->build, b->name, p, false, b->created_ns);
 }
 
 /* Lists only the highest version of each profile, which is followed by an entry with another
@@ -129,15 +118,11 @@ struct template_alias {
     bool public;
 };
 
-static void write_alias(struct json_writer *w, const void *what)
-{
-    const struct template_alias *a = what;
-
-    json_begin_object(w);
-    json_field_text(w, "templateID", a->id);
-    json_field_bool(w, "public", a->public);
-    json_end_object(w);
-}
+static const struct json_field alias_fields[] = {
+    { "templateID", JSON_KIND_TEXT, JSON_AT(struct template_alias, id) },
+    { "public", JSON_KIND_BOOL, JSON_AT(struct template_alias, public) },
+};
+static const struct json_shape alias_answer = { NULL, JSON_FIELDS(alias_fields) };
 
 /* Searches in the same order as a create. */
 static void show_template_alias(struct call *c)
@@ -158,7 +143,7 @@ static void show_template_alias(struct call *c)
     else if (images_find(c->api->control, c->params[0], &im, NULL) >= 0)
         found = (struct template_alias){ im->ref, true };
     if (found.id)
-        call_answer(c, 200, write_alias, &found);
+        call_answer_as(c, 200, &alias_answer, &found);
     else
         call_fail_with(c, 404, "not_found", "there is no template of that name");
 }
@@ -181,25 +166,19 @@ static void on_template_removed(void *user, int r, const struct err *e)
     call_unref(c);
 }
 
-static void delete_built(struct call *c, const struct built *b)
-{
-    char *snapshot = call_state(c, ID_MAX, NULL);
-
-    snprintf(snapshot, ID_MAX, "%s", b->snapshot);
-    built_remove(c->api, b->id, on_template_removed, call_ref(c));
-}
-
 static void delete_template(struct call *c)
 {
     const struct built *b = built_find(c, c->params[0]);
     const struct snapshot *s = snapshot_find(c->api->control, &c->caller, c->params[0]);
 
-    if (b)
-        delete_built(c, b);
-    else if (s)
+    if (b) {
+        snprintf(call_state(c, ID_MAX, NULL), ID_MAX, "%s", b->snapshot);
+        built_remove(c->api, b->id, on_template_removed, call_ref(c));
+    } else if (s) {
         snapshot_delete_for(c, s);
-    else
+    } else {
         call_fail_with(c, 404, "not_found", "no such template or snapshot");
+    }
 }
 
 /* --- a new build --- */
@@ -262,13 +241,6 @@ static void on_new_build_saved(void *user, int r, const struct err *e)
     call_settle_with(c, r, e, 202, write_new, c->state);
 }
 
-static void save_new_build(struct call *c, const struct e2b_build *b, struct new_build *n)
-{
-    memcpy(n->id, b->id, sizeof n->id);
-    memcpy(n->template, b->template, sizeof n->template);
-    builds_save(c->api, on_new_build_saved, call_ref(c));
-}
-
 static void new_template(struct call *c)
 {
     struct new_build *n = call_state(c, sizeof *n, NULL);
@@ -285,10 +257,13 @@ static void new_template(struct call *c)
         r = check_new(c, &q, n->name, &e);
     if (r >= 0)
         r = build_new(c, n->name, &b, &e);
-    if (r < 0)
+    if (r < 0) {
         call_fail(c, &e);
-    else
-        save_new_build(c, b, n);
+        return;
+    }
+    memcpy(n->id, b->id, sizeof n->id);
+    memcpy(n->template, b->template, sizeof n->template);
+    builds_save(c->api, on_new_build_saved, call_ref(c));
 }
 
 static struct e2b_build *find_build(struct call *c, struct str id)
@@ -307,15 +282,11 @@ struct upload_location {
     char url[512];
 };
 
-static void write_upload_location(struct json_writer *w, const void *what)
-{
-    const struct upload_location *p = what;
-
-    json_begin_object(w);
-    json_field_bool(w, "present", p->present);
-    json_field_text(w, "url", p->url);
-    json_end_object(w);
-}
+static const struct json_field location_fields[] = {
+    { "present", JSON_KIND_BOOL, JSON_AT(struct upload_location, present) },
+    { "url", JSON_KIND_CHARS, JSON_AT(struct upload_location, url) },
+};
+static const struct json_shape location_answer = { NULL, JSON_FIELDS(location_fields) };
 
 static void show_upload_location(struct call *c)
 {
@@ -335,7 +306,7 @@ static void show_upload_location(struct call *c)
     p.present = f->whole;
     snprintf(p.url, sizeof p.url, "%s://" STR_FMT "/templates/%s/files/%s?build=%s&token=%s",
              call_scheme(c), STR_ARG(call_header(c, "Host")), b->template, f->hash, b->id, token);
-    call_answer(c, 201, write_upload_location, &p);
+    call_answer_as(c, 201, &location_answer, &p);
 }
 
 /* Receives an uploaded file. Each upload replaces the previous one. */
@@ -478,14 +449,12 @@ struct build_status {
     size_t from;
 };
 
-static void write_build_log(struct json_writer *w, const struct build_log *l)
-{
-    json_begin_object(w);
-    time_write(w, "timestamp", l->time_ns);
-    json_field_text(w, "level", l->level);
-    json_field_text(w, "message", l->text);
-    json_end_object(w);
-}
+static const struct json_field log_fields[] = {
+    { "timestamp", JSON_KIND_TIME, JSON_AT(struct build_log, time_ns) },
+    { "level", JSON_KIND_TEXT, JSON_AT(struct build_log, level) },
+    { "message", JSON_KIND_TEXT, JSON_AT(struct build_log, text) },
+};
+static const struct json_shape log_shape = { NULL, JSON_FIELDS(log_fields) };
 
 static void write_build_status(struct json_writer *w, const void *what)
 {
@@ -503,13 +472,12 @@ static void write_build_status(struct json_writer *w, const void *what)
     json_end_array(w);
     json_field_begin_array(w, "logEntries");
     for (size_t i = s->from; i < end; i++)
-        write_build_log(w, &b->logs[i]);
+        json_put_shape(w, &log_shape, &b->logs[i]);
     json_end_array(w);
     if (b->state == BUILD_ERROR) {
         json_field_begin_object(w, "reason");
         json_field_text(w, "message", b->reason);
-        if (b->failed[0])
-            json_field_text(w, "step", b->failed);
+        json_field_optional(w, "step", b->failed);
         json_end_object(w);
     }
     json_end_object(w);
@@ -527,32 +495,30 @@ static void show_build_status(struct call *c)
     call_answer(c, 200, write_build_status, &s);
 }
 
-/* --- tags --- */
+/* --- tags and publishing --- */
 
-static void no_tags(struct call *c)
+static void fail_unsupported(struct call *c)
 {
-    call_fail_with(c, 501, "unsupported", "tags are not supported: a template has one version");
+    call_fail_with(c, 501, "unsupported", c->route->summary);
 }
 
-/* --- publishing --- */
-
-static void no_public(struct call *c)
-{
-    call_fail_with(c, 501, "unsupported",
-                   "publishing templates is not supported: profiles are visible to all users, "
-                   "built templates to the owner of their API key");
-}
+#define NO_TAGS                                                                                    \
+    .handle = fail_unsupported, .summary = "tags are not supported: a template has one version"
+#define NO_PUBLIC                                                                                  \
+    .handle = fail_unsupported,                                                                    \
+    .summary = "publishing templates is not supported: profiles are visible to all users, built "  \
+               "templates to the owner of their API key"
 
 const struct route routes_e2b_templates[] = {
     { H1_GET, VERB_READ, "/templates", 0, .handle = list_e2b_templates },
     { H1_GET, VERB_READ, "/v2/templates", 0, .handle = list_e2b_templates },
     { H1_GET, VERB_READ, "/templates/aliases/{alias}", 0, .handle = show_template_alias },
-    { H1_POST, VERB_CREATE, "/templates/tags", 0, .handle = no_tags },
-    { H1_DELETE, VERB_DESTROY, "/templates/tags", 0, .handle = no_tags },
-    { H1_GET, VERB_READ, "/templates/{id}/tags", 0, .handle = no_tags },
+    { H1_POST, VERB_CREATE, "/templates/tags", 0, NO_TAGS },
+    { H1_DELETE, VERB_DESTROY, "/templates/tags", 0, NO_TAGS },
+    { H1_GET, VERB_READ, "/templates/{id}/tags", 0, NO_TAGS },
     { H1_DELETE, VERB_DESTROY, "/templates/{id}", 0, .handle = delete_template },
-    { H1_PATCH, VERB_CREATE, "/templates/{id}", 0, .handle = no_public },
-    { H1_PATCH, VERB_CREATE, "/v2/templates/{id}", 0, .handle = no_public },
+    { H1_PATCH, VERB_CREATE, "/templates/{id}", 0, NO_PUBLIC },
+    { H1_PATCH, VERB_CREATE, "/v2/templates/{id}", 0, NO_PUBLIC },
     { H1_POST, VERB_CREATE, "/v2/templates", ROUTE_JSON | ROUTE_CONTENT, .handle = new_template },
     { H1_POST, VERB_CREATE, "/v3/templates", ROUTE_JSON | ROUTE_CONTENT, .handle = new_template },
     { H1_GET, VERB_CREATE, "/templates/{id}/files/{hash}", 0, .handle = show_upload_location },
