@@ -191,7 +191,7 @@ bool daytona_read_body(struct call *c, const struct json_field *fields, size_t n
 
 void daytona_answer_done(struct call *c)
 {
-    call_answer_bytes(c, 200, "application/json", STR("{}"));
+    call_answer_bytes(c, 200, "application/json", STR("{}\n"));
 }
 
 bool daytona_base_url(const struct call *c, char *ret, size_t cap)

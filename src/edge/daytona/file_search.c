@@ -23,6 +23,8 @@ enum {
     READ_S = 10, /* per file: a file of procfs may never end */
 };
 
+#define NAMES "/search"
+
 struct file_found {
     const char *path;
     struct file_found *next;
@@ -341,8 +343,10 @@ static int read_pattern(struct call *c, struct file_search *s, bool is_name)
     return 0;
 }
 
-static void start_file_search(struct call *c, bool is_name)
+/* Searches names on the route NAMES, else contents. */
+static void start_file_search(struct call *c)
 {
+    bool is_name = str_ends(str_from(c->route->path), STR(NAMES));
     const char *root = daytona_query_path(c, "path");
     struct file_search *s;
 
@@ -376,21 +380,11 @@ static void start_file_search(struct call *c, bool is_name)
     file_walk_start(&s->walk, c, root, DEPTH_MAX);
 }
 
-static void search_names(struct call *c)
-{
-    start_file_search(c, true);
-}
-
-static void search_lines(struct call *c)
-{
-    start_file_search(c, false);
-}
-
 #define ROW(path, handler)                                                                         \
     DAYTONA_ROUTE(H1_GET, VERB_FILES, DAYTONA_INSIDE "/files" path, 0, handler)
 
 const struct route routes_daytona_file_search[] = {
-    ROW("/search", search_names),
-    ROW("/find", search_lines),
+    ROW(NAMES, start_file_search),
+    ROW("/find", start_file_search),
     { .path = NULL },
 };

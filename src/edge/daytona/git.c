@@ -327,19 +327,14 @@ static const char *git_field_value(struct call *c, const struct git_request *q,
 /* The members of the request as variables g_NAME. */
 static struct json_map variables_of(struct call *c, const struct git_request *q)
 {
-    struct json_pair *all = arena_array(&c->own, COUNT_OF(fields), sizeof *all);
-    char name[40];
+    struct json_pair *all = call_alloc(c, COUNT_OF(fields), sizeof *all);
     size_t n = 0;
 
-    if (!all)
-        abort();
     for (size_t i = 0; i < COUNT_OF(fields); i++) {
         const char *value = git_field_value(c, q, &fields[i]);
 
-        if (!value || !value[0])
-            continue;
-        snprintf(name, sizeof name, "g_%s", fields[i].name);
-        all[n++] = (struct json_pair){ arena_dup(&c->own, str_from(name)), value };
+        if (value && value[0])
+            all[n++] = (struct json_pair){ background_tag(c, "g_", fields[i].name), value };
     }
     return (struct json_map){ all, n };
 }

@@ -33,7 +33,7 @@ static void show_toolbox_version(struct call *c)
 
 static void show_home_dir(struct call *c)
 {
-    call_answer_bytes(c, 200, "application/json", STR("{\"dir\":\"" DAYTONA_HOME "\"}"));
+    call_answer_bytes(c, 200, "application/json", STR("{\"dir\":\"" DAYTONA_HOME "\"}\n"));
 }
 
 static void fail_not_here(struct call *c)

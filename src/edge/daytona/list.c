@@ -8,30 +8,27 @@
 
 enum { LIST_DEFAULT = 100, LIST_MAX = 200 };
 
-static void write_row(struct json_writer *w, const struct call *c, const struct sandbox_record *r)
-{
-    struct daytona_shown s = { .call = c,
-                               .record = r,
-                               .expires_ns = control_deadline_ns(c->api->control, r) };
-
-    (void)control_find_now(c->api->control, &c->caller, str_from(r->id), &s.sandbox);
-    daytona_write_sandbox(w, &s);
-    if (s.sandbox)
-        sandbox_unref(s.sandbox);
-}
-
 static void write_daytona_sandboxes(struct json_writer *w, const void *what)
 {
     const struct box_page *p = what;
     const struct sandbox_record *rows = p->query.sandboxes;
+    struct control *control = p->call->api->control;
     bool more = p->query.n > p->limit;
     size_t n = p->query.n - more;
     char next[BOX_PAGE_CURSOR];
 
     json_begin_object(w);
     json_field_begin_array(w, "items");
-    for (size_t i = 0; i < n; i++)
-        write_row(w, p->call, &rows[i]);
+    for (size_t i = 0; i < n; i++) {
+        struct daytona_shown s = { .call = p->call,
+                                   .record = &rows[i],
+                                   .expires_ns = control_deadline_ns(control, &rows[i]) };
+
+        (void)control_find_now(control, &p->call->caller, str_from(rows[i].id), &s.sandbox);
+        daytona_write_sandbox(w, &s);
+        if (s.sandbox)
+            sandbox_unref(s.sandbox);
+    }
     json_end_array(w);
     json_key(w, STR("nextCursor"));
     if (more && n) {
@@ -70,13 +67,15 @@ enum { SHOWN = S(REQUESTED) | S(PROVISIONING) | S(READY) | S(ACTIVE) | S(PAUSED)
 
 static bool add_daytona_state(struct call *c, struct str word, uint32_t *ret)
 {
-    for (size_t i = 0; i < COUNT_OF(words); i++)
-        if (str_eq(word, str_from(words[i].name))) {
-            *ret |= words[i].states;
-            return true;
-        }
-    call_fail_with(c, 400, "invalid", "states: unknown state");
-    return false;
+    size_t i = 0;
+
+    while (i < COUNT_OF(words) && !str_eq(word, str_from(words[i].name)))
+        i++;
+    if (i < COUNT_OF(words))
+        *ret |= words[i].states;
+    else
+        call_fail_with(c, 400, "invalid", "states: unknown state");
+    return i < COUNT_OF(words);
 }
 
 /* Reads states=started&states=stopped, or states separated by commas. Returns false after it has

@@ -130,14 +130,11 @@ static void on_preview_port_closed(struct call *c, uint16_t port, const struct e
 /* The common path prefix of all previews of the sandbox. */
 static struct str prefix_of(struct call *c)
 {
-    char text[sizeof DAYTONA + ID_MAX + 16];
-    const char *copy;
+    enum { PREFIX = sizeof DAYTONA + ID_MAX + 16 };
+    char *text = call_alloc(c, 1, PREFIX);
 
-    snprintf(text, sizeof text, DAYTONA "/preview/%s/", sandbox_view(c->sandbox).record->id);
-    copy = arena_dup(&c->own, str_from(text));
-    if (!copy)
-        abort(); /* bounded */
-    return str_from(copy);
+    snprintf(text, PREFIX, DAYTONA "/preview/%s/", sandbox_view(c->sandbox).record->id);
+    return str_from(text);
 }
 
 /* Answers CORS preflight requests. A preview's page has the origin "null" (CSP sandbox), so all of

@@ -9,7 +9,8 @@
 #include "base/clock.h"
 
 enum { INTERVAL_MAX = 525600 };
-#define MINUTE_NS (60 * NS_PER_S)
+#define MINUTE_NS   (60 * NS_PER_S)
+#define AUTO_DELETE DAYTONA_ONE "/autodelete/{interval}"
 
 /* Shows also a failed sandbox. */
 static void show_daytona_sandbox(struct call *c)
@@ -64,34 +65,23 @@ static bool read_minutes(struct call *c, int64_t least, int64_t *ret)
     return false;
 }
 
-static void change_sandbox_rest(struct call *c, const struct sandbox_rest *rest)
+/* autodelete 0: destroyed instead of stopped; negative: kept. */
+static void set_sandbox_rest(struct call *c)
 {
-    sandbox_set_rest(c->sandbox, &c->caller.actor, rest,
+    bool of_delete = strcmp(c->route->path, AUTO_DELETE) == 0;
+    struct sandbox_rest rest = sandbox_rest(c->sandbox);
+    int64_t minutes;
+
+    if (!read_minutes(c, of_delete ? -1 : 0, &minutes))
+        return;
+    if (of_delete) {
+        rest.stops = minutes != 0;
+        rest.keep_ns = minutes > 0 ? minutes * MINUTE_NS : 0;
+    } else {
+        rest.idle_ns = minutes * MINUTE_NS;
+    }
+    sandbox_set_rest(c->sandbox, &c->caller.actor, &rest,
                      call_sandbox_op(c, daytona_settle_sandbox));
-}
-
-static void set_auto_stop(struct call *c)
-{
-    struct sandbox_rest rest = sandbox_rest(c->sandbox);
-    int64_t minutes;
-
-    if (!read_minutes(c, 0, &minutes))
-        return;
-    rest.idle_ns = minutes * MINUTE_NS;
-    change_sandbox_rest(c, &rest);
-}
-
-/* 0: destroyed instead of stopped; negative: kept. */
-static void set_auto_delete(struct call *c)
-{
-    struct sandbox_rest rest = sandbox_rest(c->sandbox);
-    int64_t minutes;
-
-    if (!read_minutes(c, -1, &minutes))
-        return;
-    rest.stops = minutes != 0;
-    rest.keep_ns = minutes > 0 ? minutes * MINUTE_NS : 0;
-    change_sandbox_rest(c, &rest);
 }
 
 /* Sets the TTL from now on; 0: as long as the profile allows. */
@@ -103,11 +93,6 @@ static void set_ttl(struct call *c)
         sandbox_set_ttl(c->sandbox, &c->caller.actor,
                         minutes ? minutes * MINUTE_NS : INTERVAL_MAX * MINUTE_NS,
                         call_sandbox_op(c, daytona_settle_sandbox));
-}
-
-static void touch_daytona_sandbox(struct call *c)
-{
-    daytona_answer_sandbox(c); /* looking it up has touched it */
 }
 
 /* --- labels --- */
@@ -219,10 +204,11 @@ const struct route routes_daytona_sandboxes[] = {
     ROW(H1_POST, VERB_EXTEND, "/pause", DAYTONA_LIVE, pause_daytona_sandbox),
     ROW(H1_POST, VERB_EXTEND, "/archive", DAYTONA_LIVE, stop_daytona_sandbox),
     ROW(H1_PUT, VERB_CREATE, "/labels", DAYTONA_LIVE | ROUTE_JSON, set_labels),
-    ROW(H1_POST, VERB_EXTEND, "/autostop/{interval}", DAYTONA_LIVE, set_auto_stop),
-    ROW(H1_POST, VERB_EXTEND, "/autodelete/{interval}", DAYTONA_LIVE, set_auto_delete),
+    ROW(H1_POST, VERB_EXTEND, "/autostop/{interval}", DAYTONA_LIVE, set_sandbox_rest),
+    { H1_POST, VERB_EXTEND, AUTO_DELETE, DAYTONA_LIVE, .handle = set_sandbox_rest },
     ROW(H1_POST, VERB_EXTEND, "/ttl/{minutes}", DAYTONA_LIVE, set_ttl),
-    ROW(H1_POST, VERB_EXTEND, "/last-activity", DAYTONA_LIVE, touch_daytona_sandbox),
+    /* looking it up has touched it */
+    ROW(H1_POST, VERB_EXTEND, "/last-activity", DAYTONA_LIVE, daytona_answer_sandbox),
     ROW(H1_POST, VERB_CREATE, "/network-settings", DAYTONA_LIVE | ROUTE_JSON, set_daytona_network),
     ROW(H1_GET, VERB_FILES, "/signing-key", DAYTONA_LIVE, show_signing_key),
     ROW(H1_POST, VERB_FILES, "/signing-key/rotate", DAYTONA_LIVE, fail_key_rotation),

@@ -25,17 +25,22 @@ const char *const build_state_names[] = { "waiting", "building", "ready", "error
 
 /* --- the list of builds --- */
 
+static bool build_has_label(const struct json_map *all, const struct json_pair *l)
+{
+    for (size_t i = 0; i < all->n; i++)
+        if (strcmp(all->p[i].key, l->key) == 0 && strcmp(all->p[i].value, l->value) == 0)
+            return true;
+    return false;
+}
+
 /* A build is visible to the same callers as a sandbox of the caller that began it. */
 static bool is_build_visible(const struct call *c, const struct e2b_build *b)
 {
     if (!c->caller.admin && strcmp(c->caller.owner, b->owner) != 0)
         return false;
-    for (size_t i = 0; i < c->caller.labels.n; i++) {
-        const char *value = json_map_get(&b->labels, c->caller.labels.p[i].key);
-
-        if (!value || strcmp(value, c->caller.labels.p[i].value) != 0)
+    for (size_t i = 0; i < c->caller.labels.n; i++)
+        if (!build_has_label(&b->labels, &c->caller.labels.p[i]))
             return false;
-    }
     return true;
 }
 

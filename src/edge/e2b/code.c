@@ -36,10 +36,9 @@ static void stop_code_answer(struct code_run *r, enum code_stop why)
     static const char ended[] = "{\"type\":\"error\",\"name\":\"SessionEnded\",\"value\":\"the "
                                 "session's process has ended\",\"traceback\":\"\"}\n";
     struct call *c = r->session.call;
-    bool complete = why == CODE_COMPLETED ||
-                    (why == CODE_SESSION_ENDED && http_write(c->x, str_from(ended), NULL) >= 0);
 
-    if (complete)
+    if (why == CODE_COMPLETED ||
+        (why == CODE_SESSION_ENDED && http_write(c->x, str_from(ended), NULL) >= 0))
         http_end(call_take_exchange(c));
     else
         http_cut(call_take_exchange(c));
@@ -114,17 +113,6 @@ static bool read_code(struct call *c, const struct json_field *fields, size_t n,
     return r >= 0;
 }
 
-/* The context for code of this language without a context id. */
-static const char *default_context(struct call *c, const struct kernel *kernel)
-{
-    char text[ID_MAX];
-
-    if (kernel == kernel_find(""))
-        return DEFAULT;
-    snprintf(text, sizeof text, DEFAULT ".%s", kernel->language);
-    return arena_dup(&c->own, str_from(text));
-}
-
 static void execute_e2b_code(struct call *c)
 {
     struct e2b_code_request q = { 0 };
@@ -136,7 +124,9 @@ static void execute_e2b_code(struct call *c)
     if (!read_code(c, execute_fields, COUNT_OF(execute_fields), &q))
         return;
     usual = !q.context || !q.context[0] || strcmp(q.context, DEFAULT) == 0;
-    id = q.context && q.context[0] ? q.context : default_context(c, q.kernel);
+    id = q.context && q.context[0]     ? q.context
+         : q.kernel == kernel_find("") ? DEFAULT
+                                       : background_tag(c, DEFAULT ".", q.kernel->language);
     p = code_session_find(c->sandbox, TAG, str_from(id));
     if (!p && usual && !e2b_ensure_home(c, "user", STR("")))
         return;

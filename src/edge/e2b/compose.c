@@ -45,27 +45,22 @@ static void on_files_composed(struct file_take *t, const struct err *e)
                     container_of(t, struct composing, take)->path);
 }
 
-static bool all_at_home(struct call *c, const struct compose_request *q, const char *user)
-{
-    bool at_home = e2b_ensure_home(c, user, str_from(q->destination));
-
-    for (size_t i = 0; at_home && i < q->sources.n; i++)
-        at_home = e2b_ensure_home(c, user, str_from(q->sources.p[i]));
-    return at_home;
-}
-
-/* The new file's path followed by its sources; NULL after it has answered the call. */
-static const char **read_paths(struct call *c, const struct compose_request *q, const char *user,
-                               const char *path)
+/* The new file's path followed by its sources; NULL if the call was answered or its handler will be
+ * called again. */
+static const char **read_paths(struct call *c, const struct compose_request *q, const char *user)
 {
     const char **paths = call_alloc(c, q->sources.n + 2, sizeof *paths);
+    size_t n = q->sources.n + 1;
 
-    paths[0] = path;
-    for (size_t i = 0; i < q->sources.n; i++) {
-        paths[1 + i] = e2b_path(c, user, str_from(q->sources.p[i]));
-        if (!paths[1 + i])
+    paths[0] = q->destination;
+    for (size_t i = 0; i < q->sources.n; i++)
+        paths[1 + i] = q->sources.p[i];
+    for (size_t i = 0; i < n; i++)
+        if (!e2b_ensure_home(c, user, str_from(paths[i])))
             return NULL;
-    }
+    for (size_t i = 0; i < n; i++)
+        if (!(paths[i] = e2b_path(c, user, str_from(paths[i]))))
+            return NULL;
     return paths;
 }
 
@@ -73,15 +68,12 @@ static void compose_files(struct call *c)
 {
     struct compose_request q = { 0 };
     struct composing *k;
-    const char *user, *path, **paths;
+    const char *user, **paths;
 
     if (!e2b_read_body(c, fields, COUNT_OF(fields), &q))
         return;
     user = q.user && q.user[0] ? q.user : e2b_file_user(c);
-    if (!user || !all_at_home(c, &q, user))
-        return;
-    path = e2b_path(c, user, str_from(q.destination));
-    paths = path ? read_paths(c, &q, user, path) : NULL;
+    paths = user ? read_paths(c, &q, user) : NULL;
     if (!paths)
         return;
     if (!q.sources.n) {
@@ -89,7 +81,7 @@ static void compose_files(struct call *c)
         return;
     }
     k = call_state(c, sizeof *k, NULL);
-    k->path = path;
+    k->path = paths[0];
     file_take_start(&k->take, c, START_COMPOSE, paths, user, NEW_MODE, on_files_composed);
 }
 

@@ -22,11 +22,23 @@ static const struct json_field problem_fields[] = {
 };
 static const struct json_shape e2b_problem = { NULL, JSON_FIELDS(problem_fields) };
 
+/* As call_answer_as(), without a newline. */
+static void answer_problem(struct call *c, int status, const struct json_shape *s, const void *in)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(16 << 10);
+    struct json_writer w;
+
+    json_writer_init(&w, &text, JSON_COMPACT);
+    json_put_shape(&w, s, in);
+    json_writer_finish(&w, NULL);
+    call_answer_bytes(c, status, "application/json", buf_str(&text));
+}
+
 void e2b_fail(struct call *c, const struct err *e, int status, const char *code)
 {
     int answered = envd_status(c, status);
 
-    call_answer_as(
+    answer_problem(
         c, answered, &e2b_problem,
         &(struct e2b_problem){ answered, e->msg, answered == status ? code : "unauthenticated" });
 }
@@ -53,7 +65,7 @@ static const struct json_shape proxy_problem = { NULL, JSON_FIELDS(proxy_fields)
 /* The answers of E2B's edge proxy. */
 void e2b_fail_gone(struct call *c, struct str id)
 {
-    call_answer_as(
+    answer_problem(
         c, 502, &proxy_problem,
         &(struct proxy_problem){ id.n <= 64 ? id : STR(""), "The sandbox was not found", 0 });
 }

@@ -14,20 +14,6 @@ struct e2b_listing {
     int64_t started_after_ns;
 };
 
-/* Selects the rows of the page; *ret_more is set if more follow. */
-static size_t select_rows(const struct e2b_listing *l, const struct sandbox_record **ret,
-                          bool *ret_more)
-{
-    const struct store_query *q = &l->page.query;
-    size_t n = 0;
-
-    for (size_t i = 0; i < q->n; i++)
-        if (q->sandboxes[i].created_ns > l->started_after_ns)
-            ret[n++] = &q->sandboxes[i];
-    *ret_more = n > l->page.limit;
-    return n - *ret_more;
-}
-
 void e2b_answer_page(struct call *c, call_write_fn *write, const void *what, const char *next)
 {
     struct buf text AUTO(buf_done) = BUF_INIT(CALL_ANSWER_MAX);
@@ -65,6 +51,8 @@ static void write_e2b_rows(struct json_writer *w, const void *what)
 
 static void answer_e2b_listing(struct box_page *p)
 {
+    const struct e2b_listing *asked = container_of(p, struct e2b_listing, page);
+    const struct store_query *q = &p->query;
     struct e2b_rows l = { .call = p->call };
     char next[BOX_PAGE_CURSOR];
     struct err e;
@@ -76,7 +64,11 @@ static void answer_e2b_listing(struct box_page *p)
         call_fail(p->call, &e);
         return;
     }
-    l.n = select_rows(container_of(p, struct e2b_listing, page), l.rows, &more);
+    for (size_t i = 0; i < q->n; i++)
+        if (q->sandboxes[i].created_ns > asked->started_after_ns)
+            l.rows[l.n++] = &q->sandboxes[i];
+    more = l.n > p->limit;
+    l.n -= more;
     if (more)
         box_page_cursor(l.rows[l.n - 1], next);
     e2b_answer_page(p->call, write_e2b_rows, &l, more ? next : NULL);

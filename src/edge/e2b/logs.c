@@ -54,23 +54,21 @@ static void write_log_record(struct json_writer *w, const struct event_record *v
     json_end_object(w);
 }
 
-static void write_log_array(struct json_writer *w, const struct e2b_logs *l, const char *key,
-                            void (*write)(struct json_writer *w, const struct event_record *v))
-{
-    json_field_begin_array(w, key);
-    for (size_t i = 0; i < l->query.n; i++)
-        write(w, &l->query.events[i]);
-    json_end_array(w);
-}
-
 static void write_e2b_logs(struct json_writer *w, const void *what)
 {
     const struct e2b_logs *l = what;
 
     json_begin_object(w);
-    write_log_array(w, l, "logs", l->both ? write_e2b_log_line : write_log_record);
-    if (l->both)
-        write_log_array(w, l, "logEntries", write_log_record);
+    if (l->both) {
+        json_field_begin_array(w, "logs");
+        for (size_t i = 0; i < l->query.n; i++)
+            write_e2b_log_line(w, &l->query.events[i]);
+        json_end_array(w);
+    }
+    json_field_begin_array(w, l->both ? "logEntries" : "logs");
+    for (size_t i = 0; i < l->query.n; i++)
+        write_log_record(w, &l->query.events[i]);
+    json_end_array(w);
     json_end_object(w);
 }
 
@@ -79,16 +77,6 @@ static void on_e2b_logs_found(struct store_query *q, int r, const struct err *e)
     struct e2b_logs *l = container_of(q, struct e2b_logs, query);
 
     call_settle_with(l->call, r, e, 200, write_e2b_logs, l);
-}
-
-/* Converts the cursor, so that all events of its millisecond are included in either direction. */
-static int64_t log_start_time(const struct store_query *q, bool given, uint64_t ms)
-{
-    if (!given)
-        return q->ascending ? 0 : INT64_MAX;
-    if (ms >= INT64_MAX / NS_PER_MS)
-        return INT64_MAX;
-    return q->ascending ? (int64_t)ms * NS_PER_MS : (int64_t)(ms + 1) * NS_PER_MS - 1;
 }
 
 /* Returns 1; 0 if the level matches no event, because events are neither warnings nor errors; or -1
@@ -105,7 +93,11 @@ static int read_logs_query(struct call *c, struct e2b_logs *l)
         call_query(c, "search", &q->text) < 0)
         return -1;
     q->ascending = !str_eq(way, STR("backward"));
-    q->time_ns = log_start_time(q, given, from);
+    /* all events of the cursor's millisecond are included in either direction */
+    q->time_ns = !given                          ? (q->ascending ? 0 : INT64_MAX)
+                 : from >= INT64_MAX / NS_PER_MS ? INT64_MAX
+                 : q->ascending                  ? (int64_t)from * NS_PER_MS
+                                                 : (int64_t)(from + 1) * NS_PER_MS - 1;
     q->limit = limit ? (int)limit : LOGS_DEFAULT;
     return !str_eq(level, STR("warn")) && !str_eq(level, STR("error"));
 }

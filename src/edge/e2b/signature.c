@@ -11,24 +11,15 @@
 
 enum { SIGNED_MAX = 16 << 10 };
 
-static bool write_signed(const struct signed_link *l, struct str token, struct buf *out)
-{
-    const struct str parts[] = { l->path, str_from(l->operation), l->user, token, l->expires };
-    size_t n = l->expires.p ? 5 : 4;
-
-    for (size_t i = 0; i < n; i++)
-        if ((i && buf_add_c(out, ':') < 0) || buf_add(out, parts[i]) < 0)
-            return false;
-    return true;
-}
-
 bool signature_make(const struct signed_link *l, struct str token, char ret[static SIGNATURE_TEXT])
 {
     AUTO(buf_done) struct buf text = BUF_INIT(SIGNED_MAX), encoded = BUF_INIT(SIGNATURE_TEXT);
+    const struct str parts[] = { l->path, str_from(l->operation), l->user, token, l->expires };
     unsigned char digest[CRYPTO_SHA256_SIZE];
 
-    if (!write_signed(l, token, &text))
-        return false;
+    for (size_t i = 0; i < (l->expires.p ? 5 : 4); i++)
+        if ((i && buf_add_c(&text, ':') < 0) || buf_add(&text, parts[i]) < 0)
+            return false;
     crypto_sha256(buf_str(&text), digest);
     if (crypto_base64((struct str){ (const char *)digest, sizeof digest }, &encoded) < 0)
         return false;

@@ -127,7 +127,7 @@ bool stream_timeout(struct call *c, int64_t *ret)
 
 void rpc_answer_empty(struct call *c)
 {
-    call_answer_bytes(c, 200, "application/json", STR("{}"));
+    call_answer_bytes(c, 200, "application/json", STR("{}\n"));
 }
 
 void rpc_fail(struct call *c, int status, const char *message)

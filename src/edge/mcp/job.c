@@ -32,20 +32,6 @@ static void on_job_answered(struct mcp_out *o, const struct json *id, struct str
 
 static const struct mcp_out_ops ops = { .send = ignore_job_message, .answer = on_job_answered };
 
-static void write_call(struct buf *out, struct str tool, const struct json *arguments)
-{
-    struct json_writer w;
-
-    json_writer_init(&w, out, JSON_COMPACT);
-    rpc_begin_request(&w, 1, "tools/call");
-    json_begin_object(&w);
-    json_field_str(&w, "name", tool);
-    json_field_tree(&w, "arguments", arguments);
-    json_end_object(&w);
-    json_end_object(&w);
-    json_writer_finish(&w, NULL);
-}
-
 void mcp_job_start(struct mcp_server *server, void *user, void (*free_user)(void *user),
                    struct str tool, const struct json *arguments, struct mcp_job *j)
 {
@@ -53,11 +39,19 @@ void mcp_job_start(struct mcp_server *server, void *user, void (*free_user)(void
     AUTO(buf_done) struct buf id = BUF_INIT(ERROR_MAX);
     struct rpc_frame *f;
     struct mcp_session *s;
+    struct json_writer w;
     enum rpc_code code;
     struct err e;
 
     j->out_ = (struct mcp_out){ .ops = &ops };
-    write_call(&text, tool, arguments);
+    json_writer_init(&w, &text, JSON_COMPACT);
+    rpc_begin_request(&w, 1, "tools/call");
+    json_begin_object(&w);
+    json_field_str(&w, "name", tool);
+    json_field_tree(&w, "arguments", arguments);
+    json_end_object(&w);
+    json_end_object(&w);
+    json_writer_finish(&w, NULL);
     if (rpc_read(buf_str(&text), CALL_MAX, &f, &code, &id, &e) < 0) {
         free_user(user);
         j->done(j, NULL, e.msg);

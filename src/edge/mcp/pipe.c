@@ -39,16 +39,6 @@ static size_t pipe_unsent(const struct mcp_pipe *p)
 
 /* Drops sent bytes only when they are the larger part, so that a large message is not moved
  * repeatedly. An empty pipe holds no memory. */
-static void compact_pipe(struct mcp_pipe *p)
-{
-    if (!pipe_unsent(p)) {
-        clear_pipe(p);
-    } else if (p->taken > pipe_unsent(p)) {
-        buf_drop(&p->pending, p->taken);
-        p->taken = 0;
-    }
-}
-
 static int flush_pipe(struct mcp_pipe *p)
 {
     while (!p->waits && pipe_unsent(p)) {
@@ -60,7 +50,12 @@ static int flush_pipe(struct mcp_pipe *p)
         p->taken += n;
         p->waits = r > 0;
     }
-    compact_pipe(p);
+    if (!pipe_unsent(p)) {
+        clear_pipe(p);
+    } else if (p->taken > pipe_unsent(p)) {
+        buf_drop(&p->pending, p->taken);
+        p->taken = 0;
+    }
     return p->waits && pipe_unsent(p) > ENOUGH ? 1 : 0;
 }
 

@@ -24,14 +24,6 @@ static void post_free(struct web_post *p)
     free(p);
 }
 
-static struct mcp_who take_post_client(struct web_post *p)
-{
-    struct mcp_who who = p->who;
-
-    p->who.user = NULL;
-    return who;
-}
-
 static struct str request_header(const struct http_exchange *x, const char *name)
 {
     return h1_value(&http_request(x)->head, str_from(name));
@@ -47,9 +39,7 @@ static struct str request_header(const struct http_exchange *x, const char *name
 
 static void record_web_refusal(const struct mcp_web *w, void *user, int code, const char *reason)
 {
-    struct mcp_refusal x = { .code = code, .reason = reason };
-
-    mcp_refused(w->server, user, &x);
+    mcp_refused(w->server, user, &(struct mcp_refusal){ .code = code, .reason = reason });
 }
 
 static struct mcp_trust message_trust(const struct web_session *k, const void *user)
@@ -182,9 +172,8 @@ static const char *find_wrong_header(const struct http_exchange *x, const struct
 static void handle_stateless_post(struct web_post *p, struct http_exchange *x, struct rpc_frame *f)
 {
     const struct rpc_message *m = &f->messages[0];
+    const char *wrong = NULL;
     struct mcp_session *s;
-    struct web_stream *t;
-    const char *wrong;
     struct err e;
 
     if (f->batch || m->kind == RPC_RESPONSE) {
@@ -198,22 +187,16 @@ static void handle_stateless_post(struct web_post *p, struct http_exchange *x, s
     wrong = find_wrong_header(x, m);
     if (wrong) {
         refuse_message(x, 400, MCP_BAD_HEADER, f, wrong);
-        return;
-    }
-    if (!mcp_meta_version(m).p) {
+    } else if (!mcp_meta_version(m).p) {
         refuse_message(x, 400, RPC_INVALID_PARAMS, f,
                        "_meta: must have " MCP_META "protocolVersion");
-        return;
-    }
-    if (mcp_session_new(p->web->server, p->peer, p->who.user, p->who.free_user, &s, &e) < 0) {
-        p->who.user = NULL;
+    } else if (mcp_session_new(p->web->server, p->peer, take_ptr(p->who.user), p->who.free_user, &s,
+                               &e) < 0) {
         refuse_message(x, 503, RPC_INTERNAL, f, e.msg);
-        return;
+    } else {
+        s->stateless = true;
+        handle_frame(web_stream_new(p->web, s, NULL, x), f);
     }
-    take_post_client(p);
-    s->stateless = true;
-    t = web_stream_new(p->web, s, NULL, x);
-    handle_frame(t, f);
 }
 
 /* --- the revisions with sessions --- */
@@ -226,12 +209,11 @@ static bool is_initialize(const struct rpc_frame *f)
 
 static void handle_initialize_post(struct web_post *p, struct http_exchange *x, struct rpc_frame *f)
 {
+    struct mcp_who who = { p->peer, take_ptr(p->who.user), p->who.free_user };
     struct web_session *k;
     struct mcp_session *s;
-    struct mcp_who who = take_post_client(p);
     struct err e;
 
-    who.peer = p->peer;
     if (web_session_new(p->web, who, &k, &e) < 0) {
         refuse_message(x, 503, RPC_INTERNAL, f, e.msg);
         return;
@@ -285,13 +267,6 @@ static void handle_session_post(struct web_post *p, struct http_exchange *x, str
 
 /* --- POST --- */
 
-static bool is_stateless_post(const struct http_exchange *x, const struct rpc_frame *f)
-{
-    enum mcp_version said = mcp_version_of(request_header(x, "MCP-Protocol-Version"));
-
-    return mcp_is_new(said) || (f->n && mcp_meta_version(&f->messages[0]).p);
-}
-
 static void handle_post_body(struct web_post *p, struct http_exchange *x)
 {
     AUTO(buf_done) struct buf id = BUF_INIT(WEB_ERROR_MAX);
@@ -305,7 +280,8 @@ static void handle_post_body(struct web_post *p, struct http_exchange *x)
         post_free(p);
         return;
     }
-    if (is_stateless_post(x, f))
+    if (mcp_is_new(mcp_version_of(request_header(x, "MCP-Protocol-Version"))) ||
+        (f->n && mcp_meta_version(&f->messages[0]).p))
         handle_stateless_post(p, x, f);
     else
         handle_session_post(p, x, f);
