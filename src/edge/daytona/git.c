@@ -271,14 +271,14 @@ static const struct git_verb verbs[] = {
       NULL },
 };
 
-static const struct git_verb *verb_of(const struct call *c)
+static const struct git_verb *find_git_verb(const struct call *c)
 {
     return &verbs[c->route - routes_daytona_git];
 }
 
 static void on_git_ended(struct exec *x, const struct backend_end *end)
 {
-    const struct git_verb *v = verb_of(x->call);
+    const struct git_verb *v = find_git_verb(x->call);
 
     if (end->how != BACKEND_EXITED || end->status || x->truncated)
         fail_git(x);
@@ -404,7 +404,7 @@ static bool read_git_query(struct call *c, struct git_request *q)
 
 static void run_git_verb(struct call *c)
 {
-    const struct git_verb *v = verb_of(c);
+    const struct git_verb *v = find_git_verb(c);
     struct buf script AUTO(buf_done) = BUF_INIT(16 << 10);
     struct git_request q = { 0 };
     struct json_map given;

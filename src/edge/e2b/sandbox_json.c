@@ -19,7 +19,8 @@ static void write_e2b_identity(struct json_writer *w, const struct e2b_shown *s,
 }
 
 /* Writes the tokens only for callers that have the rights which they grant. */
-static void write_tokens(struct json_writer *w, const struct call *c, const char *id, bool traffic)
+static void write_access_tokens(struct json_writer *w, const struct call *c, const char *id,
+                                bool traffic)
 {
     char token[SANDBOX_TOKEN_TEXT];
 
@@ -54,7 +55,7 @@ void e2b_write_made(struct json_writer *w, const void *what)
 
     json_begin_object(w);
     write_e2b_identity(w, s, &q);
-    write_tokens(w, s->call, s->record->id, true);
+    write_access_tokens(w, s->call, s->record->id, true);
     write_e2b_domain(w, s->call);
     json_end_object(w);
 }
@@ -123,7 +124,7 @@ void e2b_write_info(struct json_writer *w, const void *what)
     json_begin_object(w);
     write_listed_members(w, s, &q);
     write_e2b_domain(w, s->call);
-    write_tokens(w, s->call, s->record->id, false);
+    write_access_tokens(w, s->call, s->record->id, false);
     e2b_network_write(w, s->call->sandbox);
     json_field_begin_object(w, "lifecycle");
     json_field_text(w, "onTimeout", q.on_timeout == ASK_END_PAUSE ? "pause" : "kill");

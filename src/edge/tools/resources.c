@@ -133,7 +133,7 @@ struct event_history {
     char id[ID_MAX];
 };
 
-static void write_history(struct json_writer *w, const void *query)
+static void write_event_history(struct json_writer *w, const void *query)
 {
     const struct store_query *q = query;
 
@@ -148,7 +148,7 @@ static void on_history_found(struct store_query *q, int r, const struct err *e)
     struct event_history *h = container_of(q, struct event_history, query);
 
     if (r >= 0)
-        mcp_read_json(h->request, h->uri, write_history, q);
+        mcp_read_json(h->request, h->uri, write_event_history, q);
     else
         mcp_fail(h->request, RPC_INTERNAL, "%s", e->msg);
     mcp_request_unref(h->request);
