@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Terminals of the toolbox: background processes with a terminal, which clients attach to and
  * detach from by WebSocket. */
-#include <stdio.h>
-
 #include "edge/daytona/internal.h"
 #include "base/own.h"
 #include "edge/core/guard.h"

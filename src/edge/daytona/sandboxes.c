@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Routes of one sandbox in Daytona's control plane: get, delete, start, stop, labels, intervals,
  * network. */
-#include <stdio.h>
-
 #include "edge/daytona/internal.h"
 #include "edge/core/sandbox_token.h"
 #include "edge/core/operation.h"

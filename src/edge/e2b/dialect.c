@@ -5,7 +5,6 @@
 #include "edge/core/shares.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/core/guard.h"
 #include "edge/core/port_proxy.h"

@@ -2,8 +2,6 @@
 /* Snapshots and forks of sandboxes in E2B's control plane. */
 #include "edge/core/snapshots.h"
 
-#include <stdio.h>
-
 #include "edge/core/built.h"
 #include "edge/e2b/internal.h"
 #include "edge/core/json_members.h"

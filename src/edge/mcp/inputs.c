@@ -5,7 +5,6 @@
  * handler again with the responses. The stateless revision has no such requests: the engine answers
  * with the list of needed inputs, and the client repeats its request with the responses and with
  * the signed requestState of that answer. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"

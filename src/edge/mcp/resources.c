@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* resources/…: listing, reading and watching. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/own.h"
 #include "lib/crypto/encode.h"
 #include "edge/mcp/internal.h"

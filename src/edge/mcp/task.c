@@ -9,7 +9,6 @@
 #include "base/own.h"
 #include "lib/json/reader.h"
 #include "edge/mcp/internal.h"
-#include "base/rfc3339.h"
 
 enum {
     TASKS_MAX = 1024,

@@ -2,7 +2,6 @@
 /* Runs calls that a master has approved: requests are replayed, tools run as jobs. */
 #include "edge/tools/approved_calls.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/own.h"

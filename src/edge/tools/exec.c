@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sandbox_exec and sandbox_install: run a program and send its output as progress. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "edge/tools/run.h"
 #include "edge/tools/arguments.h"
 #include "base/clock.h"
 #include "base/own.h"
 #include "lib/crypto/encode.h"
-#include "lib/proc/signals.h"
 
 enum { KEPT_MAX = 3, TAIL = 700 };
 

@@ -7,7 +7,6 @@
  *     sandbox://ID/logs         output of its background processes, not of tools
  *     sandbox://ID/policy       its egress policy */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/tools/approved_calls.h"
 #include "edge/tools/watch.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tools sandbox_create, sandbox_list and sandbox_destroy. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "edge/tools/arguments.h"
 #include "base/clock.h"
 #include "domain/profile/profile.h"
