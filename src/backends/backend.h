@@ -62,7 +62,6 @@ struct backend_vector {
     unsigned isolation;                            /* bits of the profile's isolation levels */
     const char *const *regions, *const *languages; /* ended by NULL */
     bool gpu, persistence, egress_policy, attestation;
-    const char *pricing; /* "self-hosted", "per-second", … */
 };
 
 /* A price, in whole micro-credits. */

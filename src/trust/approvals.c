@@ -55,15 +55,10 @@ static bool is_current_call(const struct held_call *h)
 }
 
 /* Calls of administrators are charged like all others: every held call is kept in memory. */
-static struct quota_who find_call_holder(const struct account *a)
-{
-    return (struct quota_who){ .key = str_from(a->name), .parts = { a->part } };
-}
-
 struct held_call *held_new(struct trust *t, const struct approval_record *r,
                            const struct account *a)
 {
-    const struct quota_who who = find_call_holder(a);
+    const struct quota_who who = { .key = str_from(a->name), .parts = { a->part } };
     struct held_call *h = new0(sizeof *h);
 
     h->trust = t;
@@ -100,12 +95,9 @@ void held_free(struct held_call *h)
 
 void held_add(struct held_call *h)
 {
-    struct trust *t = h->trust;
-
     h->entry.id = h->record.id;
-    map_add(&t->held_ids, &h->entry);
-    list_append(&t->held, &h->link);
-    t->n_held++;
+    map_add(&h->trust->held_ids, &h->entry);
+    list_append(&h->trust->held, &h->link);
 }
 
 /* Removes a decided call, or any call at close. */
@@ -119,7 +111,6 @@ static void drop_held_call(struct held_call *h)
     loop_timer_stop(&h->expiry);
     map_remove(&t->held_ids, &h->entry);
     link_leave(&h->link);
-    t->n_held--;
     held_free(h);
 }
 
@@ -133,19 +124,6 @@ void approvals_wait(struct trust *t, struct approval_waiter *w)
 void approval_waiter_stop(struct approval_waiter *w)
 {
     link_leave(&w->link_);
-}
-
-static void notify_waiters(struct trust *t, const struct approval_record *r)
-{
-    struct link *next;
-
-    for (struct link *m = list_first(&t->waiters); m; m = next) {
-        struct approval_waiter *w = container_of(m, struct approval_waiter, link_);
-
-        next = list_after(&t->waiters, m);
-        if (strcmp(w->id, r->id) == 0)
-            w->changed(w, r);
-    }
 }
 
 /* --- state changes --- */
@@ -182,7 +160,10 @@ static void on_move_stored(void *user, int r, const struct err *e)
         m->next.args = h->record.args;
         m->next.request = h->record.request;
         h->record = m->next;
-        notify_waiters(t, &h->record);
+        LIST_EACH_SAFE (struct approval_waiter, w, &t->waiters, link_) {
+            if (strcmp(w->id, h->record.id) == 0)
+                w->changed(w, &h->record);
+        }
     }
     if (m->done)
         m->done(h, m->user, r, e);
@@ -198,11 +179,8 @@ static struct approval_move *make_approval_move(struct held_call *h, enum approv
 {
     struct approval_move *m = new0(sizeof *m);
 
-    m->held = h;
-    m->next = h->record;
+    *m = (struct approval_move){ .held = h, .next = h->record, .done = done, .user = user };
     m->next.state = to;
-    m->done = done;
-    m->user = user;
     if (reason)
         snprintf(m->next.reason, sizeof m->next.reason, "%s", reason);
     return m;
@@ -259,12 +237,7 @@ void held_watch(struct held_call *h)
 
 void approvals_peer_ended(struct peer *p)
 {
-    struct link *next;
-
-    for (struct link *m = list_first(&p->trust->held); m; m = next) {
-        struct held_call *h = container_of(m, struct held_call, link);
-
-        next = list_after(&p->trust->held, m);
+    LIST_EACH_SAFE (struct held_call, h, &p->trust->held, link) {
         if (h->record.state == APPROVAL_PENDING && strcmp(h->record.peer, p->record.id) == 0)
             move_by_daemon(h, APPROVAL_INVALID, "its peer has ended");
     }
@@ -273,12 +246,7 @@ void approvals_peer_ended(struct peer *p)
 
 void approvals_policy_changed(struct trust *t)
 {
-    struct link *next;
-
-    for (struct link *m = list_first(&t->held); m; m = next) {
-        struct held_call *h = container_of(m, struct held_call, link);
-
-        next = list_after(&t->held, m);
+    LIST_EACH_SAFE (struct held_call, h, &t->held, link) {
         if (h->record.state == APPROVAL_PENDING && !is_current_call(h))
             move_by_daemon(h, APPROVAL_INVALID, "the policy has changed since");
     }

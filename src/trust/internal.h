@@ -45,7 +45,7 @@ struct trust {
 
     struct map held_ids;
     struct list held; /* struct held_call, oldest first */
-    size_t n_held, held_bytes;
+    size_t held_bytes;
     struct quota held_owned, held_owned_bytes; /* by owner and token family */
     struct rate held_rate, family_held_rate;   /* bytes per day: by owner; by token family */
     struct list held_ops;

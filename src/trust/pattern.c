@@ -158,18 +158,13 @@ static int read_bracket_byte(struct pattern_compiler *c, bool first, unsigned ch
     return 0;
 }
 
-static bool is_at_range(const struct pattern_compiler *c)
-{
-    return c->at + 1 < c->text.n && peek_byte(c) == '-' && c->text.p[c->at + 1] != ']';
-}
-
 static int read_bracket_range(struct pattern_compiler *c, bool first, bool taken[static BYTES])
 {
     unsigned char from = 0, to;
     int r = read_bracket_byte(c, first, &from);
 
     to = from;
-    if (r >= 0 && is_at_range(c)) {
+    if (r >= 0 && c->at + 1 < c->text.n && peek_byte(c) == '-' && c->text.p[c->at + 1] != ']') {
         c->at++;
         if (peek_byte(c) == '[')
             return fail_at_byte(c, "a range ends with a byte, not with '['");
@@ -209,10 +204,17 @@ static int read_bracket_set(struct pattern_compiler *c, struct pattern_part *ret
     return add_pattern_place(c, taken, ret);
 }
 
-static int read_escaped_byte(struct pattern_compiler *c, struct pattern_part *ret)
+/* Adds a place that takes the next byte. */
+static int read_literal_byte(struct pattern_compiler *c, struct pattern_part *ret)
 {
     bool taken[BYTES] = { false };
 
+    taken[(unsigned char)c->text.p[c->at++]] = true;
+    return add_pattern_place(c, taken, ret);
+}
+
+static int read_escaped_byte(struct pattern_compiler *c, struct pattern_part *ret)
+{
     if (!has_more_text(c))
         return fail_at_byte(c, "a lone backslash");
     if (!ispunct((unsigned char)peek_byte(c)))
@@ -220,9 +222,7 @@ static int read_escaped_byte(struct pattern_compiler *c, struct pattern_part *re
     if (strchr("<>`'", peek_byte(c)))
         return fail_at_byte(c,
                             "other engines read this escape as a boundary; remove the backslash");
-    taken[(unsigned char)peek_byte(c)] = true;
-    c->at++;
-    return add_pattern_place(c, taken, ret);
+    return read_literal_byte(c, ret);
 }
 
 static int read_pattern_group(struct pattern_compiler *c, struct pattern_part *ret)
@@ -241,19 +241,6 @@ static int read_pattern_group(struct pattern_compiler *c, struct pattern_part *r
         return fail_at_byte(c, "a '(' has no ')'");
     c->at++;
     return 0;
-}
-
-static int read_plain_byte(struct pattern_compiler *c, char b, struct pattern_part *ret)
-{
-    bool taken[BYTES] = { false };
-
-    if (strchr("*+?{", b))
-        return fail_at_byte(c, "there is nothing to repeat");
-    if (strchr("]}^$", b))
-        return fail_at_byte(c, "put a backslash before it");
-    taken[(unsigned char)b] = true;
-    c->at++;
-    return add_pattern_place(c, taken, ret);
 }
 
 static int read_any_byte(struct pattern_compiler *c, struct pattern_part *ret)
@@ -275,8 +262,12 @@ static int read_pattern_atom(struct pattern_compiler *c, struct pattern_part *re
         return read_any_byte(c, ret);
     if (b == 0)
         return fail_at_byte(c, "a NUL");
+    if (strchr("*+?{", b))
+        return fail_at_byte(c, "there is nothing to repeat");
+    if (strchr("]}^$", b))
+        return fail_at_byte(c, "put a backslash before it");
     if (!strchr("([\\", b))
-        return read_plain_byte(c, b, ret);
+        return read_literal_byte(c, ret);
     c->at++;
     if (b == '(')
         return read_pattern_group(c, ret);
@@ -468,16 +459,6 @@ static struct str strip_anchors(struct str s)
     return s;
 }
 
-static int compile_pattern(struct pattern_compiler *c, struct arena *a, const struct pattern **ret)
-{
-    struct pattern_part all;
-    int r = read_alternatives(c, &all);
-
-    if (r >= 0 && has_more_text(c))
-        r = fail_at_byte(c, "a ')' has no '('");
-    return r < 0 ? r : copy_pattern(c, &all, a, ret);
-}
-
 /* The offset after the bracket that begins at i, or the end. */
 static size_t skip_bracket_set(struct str s, size_t i)
 {
@@ -516,6 +497,7 @@ int pattern_compile(struct str expression, struct arena *a, const struct pattern
 {
     struct str inner = strip_anchors(expression);
     struct pattern_compiler *c;
+    struct pattern_part all;
     int r;
 
     if (expression.n > PATTERN_BYTES_MAX)
@@ -526,7 +508,11 @@ int pattern_compile(struct str expression, struct arena *a, const struct pattern
     c = new0(sizeof *c);
     c->text = inner;
     c->e = e;
-    r = compile_pattern(c, a, ret);
+    r = read_alternatives(c, &all);
+    if (r >= 0 && has_more_text(c))
+        r = fail_at_byte(c, "a ')' has no '('");
+    if (r >= 0)
+        r = copy_pattern(c, &all, a, ret);
     free(c);
     return r;
 }
@@ -552,14 +538,6 @@ static size_t step_automaton(const struct pattern *p, const uint64_t *now, unsig
     return seen;
 }
 
-static bool sets_intersect(const struct pattern *p, const uint64_t *a, const uint64_t *b)
-{
-    for (size_t k = 0; k < p->words; k++)
-        if (a[k] & b[k])
-            return true;
-    return false;
-}
-
 int pattern_match(const struct pattern *p, struct str text)
 {
     uint64_t sets[2][WORDS_MAX] = { { 0 } };
@@ -575,5 +553,8 @@ int pattern_match(const struct pattern *p, struct str text)
         if (steps > PATTERN_STEPS_MAX)
             return -(int)ERR_TOO_BIG;
     }
-    return sets_intersect(p, sets[at], p->last);
+    for (size_t k = 0; k < p->words; k++)
+        if (sets[at][k] & p->last[k])
+            return 1;
+    return 0;
 }

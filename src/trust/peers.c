@@ -67,23 +67,35 @@ static struct peer *add_session_peer(struct trust *t, const struct peer_record *
     return p;
 }
 
-void peer_drop(struct peer *p)
+/* Removes the peer from the lists that both kinds are in. Pending calls keep a reference. */
+static void forget_peer(struct peer *p)
 {
-    struct trust *t = p->trust;
-    struct peer **at = peer_bucket(t, p->record.hash);
-
-    release_cancel(p);
-    loop_timer_stop(&p->watchdog_);
     uses_leave(p);
-    while (*at != p)
-        at = &(*at)->next_;
-    *at = p->next_;
-    map_remove(&t->peer_ids, &p->entry_);
+    map_remove(&p->trust->peer_ids, &p->entry_);
     link_leave(&p->link_);
-    t->n_peers--;
     p->trust = NULL;
     p->identity_ = NULL;
     peer_unref(p);
+}
+
+void peer_drop(struct peer *p)
+{
+    struct peer **at = peer_bucket(p->trust, p->record.hash);
+
+    release_cancel(p);
+    loop_timer_stop(&p->watchdog_);
+    while (*at != p)
+        at = &(*at)->next_;
+    *at = p->next_;
+    p->trust->n_peers--;
+    forget_peer(p);
+}
+
+static struct peer *find_peer(struct trust *t, struct str id)
+{
+    struct map_entry *v = map_find(&t->peer_ids, id);
+
+    return v ? container_of(v, struct peer, entry_) : NULL;
 }
 
 /* --- tokens --- */
@@ -108,21 +120,9 @@ static struct peer *add_token_peer(struct trust *t, const struct token_record *k
     return p;
 }
 
-/* Removes the implicit peer of a token. Pending calls keep a reference. */
-static void drop_token_peer(struct peer *p)
-{
-    uses_leave(p);
-    map_remove(&p->trust->peer_ids, &p->entry_);
-    link_leave(&p->link_);
-    p->trust = NULL;
-    p->identity_ = NULL;
-    peer_unref(p);
-}
-
 struct peer *peers_of_token(struct trust *t, struct str id)
 {
-    struct map_entry *v = map_find(&t->peer_ids, id);
-    struct peer *p = v ? container_of(v, struct peer, entry_) : NULL;
+    struct peer *p = find_peer(t, id);
     const struct token_record *k;
 
     if (p && p->is_token && (!p->expires_ns_ || clock_wall() < p->expires_ns_))
@@ -133,13 +133,11 @@ struct peer *peers_of_token(struct trust *t, struct str id)
 
 struct peer *peers_by_id(struct trust *t, struct str id)
 {
-    struct map_entry *v;
     struct peer *p;
 
     if (str_starts(id, STR("tok_")))
         return peers_of_token(t, id);
-    v = map_find(&t->peer_ids, id);
-    p = v ? container_of(v, struct peer, entry_) : NULL;
+    p = find_peer(t, id);
     return p && !p->record.ended_ns ? p : NULL;
 }
 
@@ -163,12 +161,8 @@ struct peer *peers_by_token(struct trust *t, struct str token)
 
 void peers_each(struct trust *t, void (*each)(void *user, struct peer *p), void *user)
 {
-    struct link *next;
-
-    for (struct link *m = list_first(&t->peers); m; m = next) {
-        next = list_after(&t->peers, m);
-        each(user, container_of(m, struct peer, link_));
-    }
+    LIST_EACH_SAFE (struct peer, p, &t->peers, link_)
+        each(user, p);
 }
 
 void peer_caller(const struct peer *p, struct caller *ret)
@@ -297,19 +291,22 @@ void peer_watch_stop(struct peer_watch *w)
     link_leave(&w->link_);
 }
 
-static void notify_peer_watches(struct peer *p)
+/* Stores the record, with its event. */
+static void write_peer(struct trust *t, const char *event, const struct peer_record *r,
+                       const struct actor *who, const char *reason, trust_write_fn *done,
+                       void *user)
 {
-    for (struct link *m; (m = list_take(&p->watches_));) {
-        struct peer_watch *w = container_of(m, struct peer_watch, link_);
+    struct trust_write *w = trust_write_new(t, event, r->owner, who, reason);
 
-        w->ended(w);
-    }
+    trust_write_detail(w, "peer", r->id);
+    trust_write_detail(w, "client", r->client);
+    store_put_peer(&w->txn, r);
+    trust_write_commit(w, done, user);
 }
 
 void peer_end(struct peer *p, const struct actor *who, const char *reason, peer_ended_fn *done,
               void *user)
 {
-    struct trust_write *w;
     struct peer_ending *x;
 
     if (!p->trust || p->record.ended_ns || p->is_token)
@@ -320,43 +317,39 @@ void peer_end(struct peer *p, const struct actor *who, const char *reason, peer_
     p->record.ended_ns = clock_wall();
     loop_timer_stop(&p->watchdog_);
     approvals_peer_ended(p);
-    notify_peer_watches(p);
-    w = trust_write_new(p->trust, "peer.ended", p->record.owner, who, reason);
-    trust_write_detail(w, "peer", p->record.id);
-    trust_write_detail(w, "client", p->record.client);
-    store_put_peer(&w->txn, &p->record);
-    trust_write_commit(w, on_peer_end_stored, x);
+    for (struct link *m; (m = list_take(&p->watches_));) {
+        struct peer_watch *w = container_of(m, struct peer_watch, link_);
+
+        w->ended(w);
+    }
+    write_peer(p->trust, "peer.ended", &p->record, who, reason, on_peer_end_stored, x);
 }
 
 static void end_peer_of_token(struct trust *t, struct str id)
 {
-    struct map_entry *v = map_find(&t->peer_ids, id);
-    struct peer *p = v ? container_of(v, struct peer, entry_) : NULL;
+    struct peer *p = find_peer(t, id);
 
     if (!p || !p->is_token)
         return;
     p->record.ended_ns = clock_wall(); /* pending calls see that it ended */
     approvals_peer_ended(p);
-    drop_token_peer(p);
+    forget_peer(p);
 }
 
 void peers_event(struct trust *t, const struct event_record *v)
 {
     const struct json_limits limits = { .bytes = EVENT_MAX, .depth = 8 };
     AUTO(arena_done) struct arena a = ARENA_INIT((size_t)16 * EVENT_MAX);
-    const struct json *d, *token = NULL;
-    struct link *next;
+    const struct json *d, *token;
 
     if (strcmp(v->type, "token.revoked") != 0 || json_read(v->detail, limits, &a, &d, NULL) < 0 ||
         d->type != JSON_OBJECT)
         return;
     token = json_get(d, STR("token"));
-    if (token && token->type == JSON_STR)
-        end_peer_of_token(t, token->s);
-    for (struct link *m = list_first(&t->peers); token && token->type == JSON_STR && m; m = next) {
-        struct peer *p = container_of(m, struct peer, link_);
-
-        next = list_after(&t->peers, m);
+    if (!token || token->type != JSON_STR)
+        return;
+    end_peer_of_token(t, token->s);
+    LIST_EACH_SAFE (struct peer, p, &t->peers, link_) {
         if (str_eq(str_from(p->record.actor.id), token->s))
             peer_end(p, &v->actor, "its token was revoked", NULL, NULL);
     }
@@ -407,9 +400,8 @@ static int check_peer_quota(struct trust *t, const struct peer_record *r, struct
     struct account a = peer_account(t, r);
     size_t n = 0, related = 0;
 
-    for (struct link *m = list_first(&t->peers); m; m = list_after(&t->peers, m)) {
-        const struct peer_record *other = &container_of(m, struct peer, link_)->record;
-        struct account b = peer_account(t, other);
+    LIST_EACH (struct peer, other, &t->peers, link_) {
+        struct account b = peer_account(t, &other->record);
         bool owned = account_is(&a, &b);
 
         n += owned;
@@ -488,7 +480,6 @@ static int prepare_peer_record(struct trust *t, struct peer_op *op, struct peer_
 
 void peers_register(struct trust *t, struct peer_op *op)
 {
-    struct trust_write *w;
     struct peer_record r;
 
     op->peer = NULL;
@@ -503,11 +494,7 @@ void peers_register(struct trust *t, struct peer_op *op)
     }
     op->peer = peer_ref(add_session_peer(t, &r));
     op->peer->expires_ns_ = op->caller->expires_ns;
-    w = trust_write_new(t, "peer.registered", r.owner, &r.actor, role_names[r.role]);
-    trust_write_detail(w, "peer", r.id);
-    trust_write_detail(w, "client", r.client);
-    store_put_peer(&w->txn, &r);
-    trust_write_commit(w, on_peer_stored, op);
+    write_peer(t, "peer.registered", &r, &r.actor, role_names[r.role], on_peer_stored, op);
 }
 
 /* --- opening and closing --- */
@@ -561,18 +548,10 @@ static void on_load_token(void *user, const struct token_record *k)
         l->r = uses_load_token(l->trust, k->id, k->owner, l->e);
 }
 
-static int load_token_uses(struct trust *t, struct err *e)
-{
-    struct token_load l = { t, e, 0 };
-
-    if (t->tokens)
-        tokens_each(t->tokens, on_load_token, &l);
-    return l.r;
-}
-
 int peers_open(struct trust *t, struct err *e)
 {
     struct store_query q = { .kind = STORE_PEERS };
+    struct token_load l = { t, e, 0 };
     int r;
 
     arena_init(&q.arena, PTRDIFF_MAX); /* no limit: every peer must be restored */
@@ -581,7 +560,9 @@ int peers_open(struct trust *t, struct err *e)
         r = released_before(&q.peers[i]) ? uses_keep(t, &q.peers[i], e)
                                          : restore_peer(t, &q.peers[i], e);
     arena_done(&q.arena);
-    return r < 0 ? r : load_token_uses(t, e);
+    if (r >= 0 && t->tokens)
+        tokens_each(t->tokens, on_load_token, &l);
+    return r < 0 ? r : l.r;
 }
 
 void peers_detach_ops(struct trust *t)
@@ -599,7 +580,7 @@ void peers_detach_ops(struct trust *t)
 void peers_close(struct trust *t)
 {
     for (struct link *m; (m = list_first(&t->token_peers));)
-        drop_token_peer(container_of(m, struct peer, link_));
+        forget_peer(container_of(m, struct peer, link_));
     for (struct link *m; (m = list_first(&t->peers));)
         peer_drop(container_of(m, struct peer, link_));
     map_done(&t->peer_ids);

@@ -42,16 +42,6 @@ static void add_to_hour(struct trust_identity *d, int64_t end_ns, int64_t lived_
     h->lived_ns += lived_ns;
 }
 
-static int64_t sum_hours(const struct trust_identity *d, int64_t now)
-{
-    int64_t sum = 0;
-
-    for (size_t i = 0; i < USED_HOURS; i++)
-        if (d->hours[i].hour > (now - DAY_NS) / HOUR_NS)
-            sum += d->hours[i].lived_ns;
-    return sum;
-}
-
 static void free_use(struct peer_use *u)
 {
     map_remove(&u->trust->uses, &u->entry);
@@ -119,8 +109,11 @@ static struct trust_usage sum_identity_usage(struct trust_identity *d, int64_t n
 
     advance_hour(d, now);
     x.made = d->n_recent;
-    x.lived_ns = sum_hours(d, now) + d->ended_ns - lived_before_day(d, now) +
-                 (d->alive * relative_us(d, now) - d->alive_from_us) * 1000;
+    for (size_t i = 0; i < USED_HOURS; i++)
+        if (d->hours[i].hour > (now - DAY_NS) / HOUR_NS)
+            x.lived_ns += d->hours[i].lived_ns;
+    x.lived_ns += d->ended_ns - lived_before_day(d, now) +
+                  (d->alive * relative_us(d, now) - d->alive_from_us) * 1000;
     if (x.lived_ns < 0) /* the clock was set back */
         x.lived_ns = 0;
     return x;
@@ -135,8 +128,8 @@ struct trust_usage family_usage(struct trust_identity *d,
 
     x.made += coming;
     x.alive += coming;
-    for (struct link *m = list_first(&d->made); m; m = list_after(&d->made, m)) {
-        struct trust_usage y = family_usage(container_of(m, struct trust_identity, of_maker), now);
+    LIST_EACH (struct trust_identity, made, &d->made, of_maker) {
+        struct trust_usage y = family_usage(made, now);
 
         x.made += y.made;
         x.alive += y.alive;
@@ -248,15 +241,8 @@ static bool is_ended_state(enum sandbox_state s)
     return s == SANDBOX_DESTROYED || s == SANDBOX_FAILED;
 }
 
-/* Whether a session of this actor may have created the sandbox: a token's session by that token, a
- * user's by no token. Records of versions without `maker` have no token. */
-static bool is_by_actor(const struct sandbox_record *b, const char *actor)
-{
-    if (!b->maker[0])
-        return true;
-    return strcmp(b->maker, actor) == 0;
-}
-
+/* A token's session may have created the sandboxes of that token, a user's those of no token.
+ * Records of versions without `maker` have no token. */
 static int load_uses(struct trust *t, struct store_query *q, struct trust_identity *d,
                      struct peer *p, struct err *e)
 {
@@ -267,7 +253,8 @@ static int load_uses(struct trust *t, struct store_query *q, struct trust_identi
         const struct sandbox_record *b = &q->sandboxes[i - 1];
         int64_t end = b->finished_ns ? b->finished_ns : b->updated_ns;
 
-        if (is_by_actor(b, d->name) && (!is_ended_state(b->state) || end > now - DAY_NS))
+        if ((!b->maker[0] || strcmp(b->maker, d->name) == 0) &&
+            (!is_ended_state(b->state) || end > now - DAY_NS))
             add_use(t, d, p, b->id, b->created_ns, is_ended_state(b->state) ? end : 0);
     }
     arena_done(&q->arena);
@@ -324,10 +311,7 @@ void uses_release(struct peer *p, struct trust_write *w)
     struct trust *t = p->trust;
     int64_t now = clock_wall();
 
-    for (struct link *m = list_first(&t->kept), *next; m; m = next) {
-        struct released_peer *k = container_of(m, struct released_peer, link);
-
-        next = list_after(&t->kept, m);
+    LIST_EACH_SAFE (struct released_peer, k, &t->kept, link) {
         if (k->until_ns > now)
             continue;
         store_remove_peer(&w->txn, k->id);
@@ -344,14 +328,6 @@ void uses_release(struct peer *p, struct trust_write *w)
 }
 
 /* --- events --- */
-
-static const char *peer_label_of(const struct sandbox_record *b)
-{
-    for (size_t i = 0; i < b->labels.n; i++)
-        if (strcmp(b->labels.p[i].key, PEER_LABEL) == 0)
-            return b->labels.p[i].value;
-    return NULL;
-}
 
 static bool is_by_session(const struct sandbox_record *b, const struct peer *p)
 {
@@ -372,7 +348,7 @@ struct new_sandbox {
  * a session of that token or user. */
 static struct peer *find_maker_peer(struct trust *t, const struct sandbox_record *b)
 {
-    const char *label = peer_label_of(b);
+    const char *label = json_map_get(&b->labels, PEER_LABEL);
     struct peer *p = label ? peers_by_id(t, str_from(label)) : NULL;
 
     if (p && (p->is_token || !is_by_session(b, p)))
@@ -380,14 +356,6 @@ static struct peer *find_maker_peer(struct trust *t, const struct sandbox_record
     if (!p && b->maker[0])
         p = peers_by_id(t, str_from(b->maker));
     return p && strcmp(p->record.owner, b->owner) == 0 ? p : NULL;
-}
-
-static void drop_reserved(struct peer *p)
-{
-    struct trust_identity *d = p->identity_;
-
-    p->reserved_ -= p->reserved_ > 0;
-    d->reserved -= d->reserved > 0;
 }
 
 static void count_new_sandbox(struct trust *t, const char *sandbox)
@@ -403,7 +371,8 @@ static void count_new_sandbox(struct trust *t, const char *sandbox)
     p = find_maker_peer(t, b);
     if (p && !map_find(&t->uses, str_from(sandbox))) {
         add_use(t, p->identity_, p, b->id, b->created_ns, 0);
-        drop_reserved(p);
+        p->reserved_ -= p->reserved_ > 0;
+        p->identity_->reserved -= p->identity_->reserved > 0;
         minutes_watch(t, p->identity_);
     }
     sandbox_unref(s);
@@ -416,16 +385,6 @@ static void on_new_sandbox(struct loop_later *l)
     count_new_sandbox(f->trust, f->sandbox);
     link_leave(&f->link);
     free(f);
-}
-
-static void count_sandbox_later(struct trust *t, const char *sandbox)
-{
-    struct new_sandbox *f = new0(sizeof *f);
-
-    f->trust = t;
-    memcpy(f->sandbox, sandbox, sizeof f->sandbox);
-    list_append(&t->fresh, &f->link);
-    (void)loop_later(t->loop, &f->later, on_new_sandbox, NULL);
 }
 
 void uses_close(struct trust *t)
@@ -446,7 +405,12 @@ void uses_event(struct trust *t, const struct event_record *v)
     struct map_entry *u;
 
     if (v->to == SANDBOX_REQUESTED) {
-        count_sandbox_later(t, v->sandbox);
+        struct new_sandbox *f = new0(sizeof *f);
+
+        f->trust = t;
+        memcpy(f->sandbox, v->sandbox, sizeof f->sandbox);
+        list_append(&t->fresh, &f->link);
+        (void)loop_later(t->loop, &f->later, on_new_sandbox, NULL);
         return;
     }
     u = v->to >= 0 && is_ended_state((enum sandbox_state)v->to)
@@ -468,10 +432,8 @@ void uses_reserve(struct peer *p, unsigned n)
 
 void peer_each_sandbox(struct peer *p, void (*each)(void *user, const char *id), void *user)
 {
-    for (struct link *m = list_first(&p->uses_), *next; m; m = next) {
-        next = list_after(&p->uses_, m);
-        each(user, container_of(m, struct peer_use, of_peer)->sandbox);
-    }
+    LIST_EACH_SAFE (struct peer_use, u, &p->uses_, of_peer)
+        each(user, u->sandbox);
 }
 
 static void on_count_sandbox(void *user, const char *id)

@@ -693,7 +693,7 @@ const struct backend_ops backend_fake = {
     .version = "1",
     .can = BACKEND_CAN_EXEC | BACKEND_CAN_FILES | BACKEND_CAN_REATTACH | BACKEND_CAN_POOL |
            BACKEND_CAN_USAGE | BACKEND_CAN_EGRESS,
-    .vector = { .regions = nothing, .languages = nothing, .pricing = "none" },
+    .vector = { .regions = nothing, .languages = nothing },
     .open = fake_open,
     .close = fake_close,
     .sweep = fake_sweep,

@@ -42,7 +42,7 @@ BOX_TEST(garbage_is_refused)
 {
     static char noise[sizeof(struct launch_create) + 64];
     static const size_t lengths[] = {
-        1, 11, 12, 100, sizeof(struct launch_destroy), sizeof(struct launch_create), sizeof noise
+        1, 11, 12, 100, sizeof(struct launch_named), sizeof(struct launch_create), sizeof noise
     };
     struct launcher l;
     struct err e;
@@ -65,13 +65,13 @@ BOX_TEST(other_versions_types_and_sizes_are_refused)
         size_t size;
         int want;
     } cases[] = {
-        { LAUNCH_VERSION + 1, LAUNCH_DESTROY, sizeof(struct launch_destroy), -ERR_UNSUPPORTED },
-        { LAUNCH_VERSION, 0, sizeof(struct launch_destroy), -ERR_INVALID },
-        { LAUNCH_VERSION, 3, sizeof(struct launch_destroy), -ERR_INVALID },
-        { LAUNCH_VERSION, 60000, sizeof(struct launch_destroy), -ERR_INVALID },
-        { LAUNCH_VERSION, LAUNCH_DESTROY, sizeof(struct launch_destroy) - 1, -ERR_INVALID },
-        { LAUNCH_VERSION, LAUNCH_DESTROY, sizeof(struct launch_destroy) + 1, -ERR_INVALID },
-        { LAUNCH_VERSION, LAUNCH_CREATE, sizeof(struct launch_destroy), -ERR_INVALID },
+        { LAUNCH_VERSION + 1, LAUNCH_DESTROY, sizeof(struct launch_named), -ERR_UNSUPPORTED },
+        { LAUNCH_VERSION, 0, sizeof(struct launch_named), -ERR_INVALID },
+        { LAUNCH_VERSION, 3, sizeof(struct launch_named), -ERR_INVALID },
+        { LAUNCH_VERSION, 60000, sizeof(struct launch_named), -ERR_INVALID },
+        { LAUNCH_VERSION, LAUNCH_DESTROY, sizeof(struct launch_named) - 1, -ERR_INVALID },
+        { LAUNCH_VERSION, LAUNCH_DESTROY, sizeof(struct launch_named) + 1, -ERR_INVALID },
+        { LAUNCH_VERSION, LAUNCH_CREATE, sizeof(struct launch_named), -ERR_INVALID },
         { LAUNCH_VERSION, LAUNCH_CREATED, sizeof(struct launch_created), -ERR_DENIED },
         { LAUNCH_VERSION, LAUNCH_FAILED, sizeof(struct launch_failed), -ERR_DENIED },
         { LAUNCH_VERSION, LAUNCH_DESTROYED, sizeof(struct launch_destroyed), -ERR_DENIED },
@@ -207,7 +207,7 @@ BOX_TEST(descriptors_of_the_wrong_kind_are_refused)
 
 BOX_TEST(descriptors_with_a_destroy_are_refused)
 {
-    struct launch_destroy m = { .id = "sbx_00000000000000000000" };
+    struct launch_named m = { .id = "sbx_00000000000000000000" };
     struct launcher l;
     struct err e;
 

@@ -20,12 +20,13 @@ void local_assign(struct backend_box *backend, const struct backend_owner *o)
     b->assign.owner = local_owner(o);
     fault_point("assign.begin");
     local_channel_post_request(b, CONTROL_JOIN, TAG_JOIN);
-    local_lane_assign(b);
+    local_lane_ask(b, LAUNCH_ASSIGN);
 }
 
-void local_assign_on_joined(struct local_box *b)
+void local_assign_on_joined(struct local_box *b, const union supervisor_message *m,
+                            struct ipc_fds *fds)
 {
-    if (!b->assign.joining || b->state != BOX_UP)
+    if (m->head.tag != TAG_JOIN || !b->assign.joining || b->state != BOX_UP)
         return; /* it is being torn down: local_assign_report_lost() */
     fault_point("assign.joined");
     b->assign.joining = false;
@@ -35,11 +36,6 @@ void local_assign_on_joined(struct local_box *b)
         return;
     b->hold.waits = false;
     local_freeze(&b->backend);
-}
-
-void local_on_assign_failed(struct local_box *b, const struct err *e)
-{
-    b->assign.why = *e;
 }
 
 void local_assign_report_lost(struct local_box *b)

@@ -49,8 +49,7 @@ struct backend_box *local_box_new(struct extension *x, const char *id,
     snprintf(b->backend.id, sizeof b->backend.id, "%s", id);
     b->x = x;
     b->channel.fd.fd = b->end.death.fd = -1;
-    for (int i = 0; i < BACKEND_STDIO_MAX; i++)
-        b->probe.process.stdio[i] = -1;
+    b->probe.process = (struct backend_process){ .stdio = { -1, -1, -1 } };
     buf_init(&b->defaults, LOCAL_DEFAULTS_MAX);
     return &b->backend;
 }
@@ -125,7 +124,7 @@ void local_provision(struct backend_box *backend, const struct backend_spec *s)
     b->assign.prepared = !s->owner;
     b->assign.joining = b->hold.waits = false;
     b->state = BOX_CREATING;
-    local_lane_create(b->x, b);
+    local_lane_ask(b, LAUNCH_CREATE);
 }
 
 int local_prepare_create(struct local_box *b, struct err *e)
@@ -204,17 +203,6 @@ void local_on_create_lost(struct local_box *b, const struct err *e)
 /* the probe: a file operation, which forks, becomes the user and stats the root directory. The
  * default working directory is made before, by root: it may be the workspace's. */
 
-static void on_probe_timeout(struct loop_timer *t)
-{
-    struct local_box *b = container_of(t, struct local_box, timer);
-
-    local_process_drop(&b->probe.process);
-    close_probe(b);
-    b->probe.state = PROBE_DONE;
-    b->probe.r = err_set(&b->why, ERR_TIMEOUT, "the sandbox does not answer");
-    report_due_events(b);
-}
-
 static void finish_probe(struct local_box *b, int r, const struct err *e)
 {
     close_probe(b);
@@ -228,6 +216,15 @@ static void finish_probe(struct local_box *b, int r, const struct err *e)
         loop_timer_stop(&b->timer);
         report_due_events(b);
     }
+}
+
+static void on_probe_timeout(struct loop_timer *t)
+{
+    struct local_box *b = container_of(t, struct local_box, timer);
+    struct err e = { 0 };
+
+    local_process_drop(&b->probe.process);
+    finish_probe(b, err_set(&e, ERR_TIMEOUT, "the sandbox does not answer"), &e);
 }
 
 static void probe_root_dir(struct local_box *b);
@@ -274,7 +271,7 @@ static void start_probe(struct local_box *b, const struct process_start *start)
     static const struct backend_process_events events = { on_probe_started, on_probe_ended };
 
     b->probe.process = (struct backend_process){ .events = &events, .stdio = { -1, -1, -1 } };
-    local_process_start(b, &b->probe.process, start);
+    local_process_start(&b->backend, &b->probe.process, start);
 }
 
 static void probe_root_dir(struct local_box *b)
@@ -388,7 +385,7 @@ void local_adopt(struct backend_box *backend, const char *handle)
     }
     snprintf(b->backend.handle, sizeof b->backend.handle, "%s",
              handle); /* checked after the thaw */
-    local_lane_hold(b->x, b, false);
+    local_lane_ask(b, LAUNCH_THAW);
 }
 
 void local_adopt_after_thaw(struct local_box *b, bool by_pid1)
@@ -403,21 +400,6 @@ void local_adopt_after_thaw(struct local_box *b, bool by_pid1)
         local_channel_post_request(b, CONTROL_GO_ON, TAG_NONE);
 }
 
-static struct backend_found found_process(const struct control_proc *p)
-{
-    return (struct backend_found){ .proc = p->proc,
-                                   .pid = p->pid,
-                                   .cookie = p->cookie,
-                                   .ended = p->state == CONTROL_ENDED,
-                                   .tty = p->flags & START_TTY,
-                                   .has_stdin = p->flags & START_STDIN,
-                                   .how = local_process_how(p->how),
-                                   .status = p->status,
-                                   .oom_kills = p->oom_kills,
-                                   .cpu_ns = p->cpu_ns,
-                                   .peak_bytes = p->peak_bytes };
-}
-
 /* Adopts kept processes; kills the others, whose client was the former daemon. */
 static size_t adopt_processes(struct local_box *b, const struct control_procs *m,
                               struct backend_found *ret)
@@ -430,7 +412,17 @@ static size_t adopt_processes(struct local_box *b, const struct control_procs *m
         control_procs_at(m, i, &p);
         if (p.flags & START_KEEP) {
             local_process_adopt(b, &p);
-            ret[n++] = found_process(&p);
+            ret[n++] = (struct backend_found){ .proc = p.proc,
+                                               .pid = p.pid,
+                                               .cookie = p.cookie,
+                                               .ended = p.state == CONTROL_ENDED,
+                                               .tty = p.flags & START_TTY,
+                                               .has_stdin = p.flags & START_STDIN,
+                                               .how = local_process_how(p.how),
+                                               .status = p.status,
+                                               .oom_kills = p.oom_kills,
+                                               .cpu_ns = p.cpu_ns,
+                                               .peak_bytes = p.peak_bytes };
         } else if (p.state != CONTROL_ENDED) {
             local_channel_post_kill(b, p.proc, SIGKILL, CONTROL_TREE);
         }
@@ -438,7 +430,7 @@ static size_t adopt_processes(struct local_box *b, const struct control_procs *m
     return n;
 }
 
-void local_on_procs(struct local_box *b, const struct control_procs *m)
+void local_on_procs(struct local_box *b, const union supervisor_message *m, struct ipc_fds *fds)
 {
     AUTO_FREE struct backend_found *found = NULL;
     size_t n;
@@ -448,8 +440,8 @@ void local_on_procs(struct local_box *b, const struct control_procs *m)
     loop_timer_stop(&b->timer);
     b->state = BOX_UP;
     b->pending &= ~(unsigned)PENDING_ADOPT;
-    found = new0_array(m->count + 1, sizeof *found);
-    n = adopt_processes(b, m, found);
+    found = new0_array(m->procs.count + 1, sizeof *found);
+    n = adopt_processes(b, &m->procs, found);
     b->backend.events->adopted(&b->backend, 0, NULL, found, n);
     if (!b->freed && b->state == BOX_UP && (b->pending & PENDING_READY))
         await_probe(b);
@@ -481,25 +473,24 @@ void local_report_oom(struct local_box *b, uint32_t kills)
         b->backend.events->oom(&b->backend, kills);
 }
 
-void local_on_used(struct local_box *b, const struct control_used *m)
+void local_on_used(struct local_box *b, const union supervisor_message *m, struct ipc_fds *fds)
 {
-    struct backend_usage u;
+    struct backend_usage u = {
+        .cpu_ns = m->used.cpu_ns > b->cpu_ns ? m->used.cpu_ns : b->cpu_ns,
+        .processes = m->used.processes,
+        .memory = m->used.memory,
+        .mapped = m->used.mapped,
+        .disk = m->used.disk,
+        .disk_max = m->used.disk_max,
+        .oom_kills = m->used.oom_kills,
+    };
 
-    if (m->cpu_ns > b->cpu_ns)
-        b->cpu_ns = m->cpu_ns;
-    u = (struct backend_usage){ .cpu_ns = b->cpu_ns,
-                                .processes = m->processes,
-                                .memory = m->memory,
-                                .mapped = m->mapped,
-                                .disk = m->disk,
-                                .disk_max = m->disk_max,
-                                .oom_kills = m->oom_kills };
-    local_report_oom(b, m->oom_kills);
-    if (m->head.tag == TAG_LAST_USAGE && b->state == BOX_ENDING) {
+    b->cpu_ns = u.cpu_ns;
+    local_report_oom(b, u.oom_kills);
+    if (m->head.tag == TAG_LAST_USAGE && b->state == BOX_ENDING)
         local_end_on_used(b);
-    } else if (m->head.tag == TAG_USAGE && local_answers_take(&b->usages)) {
+    else if (m->head.tag == TAG_USAGE && local_answers_take(&b->usages))
         b->backend.events->usage(&b->backend, 0, &u);
-    }
 }
 
 void local_on_refused(struct local_box *b, const struct control_failed *m)
@@ -588,11 +579,10 @@ static bool take_pending_event(struct local_box *b, enum local_pending what)
     return was;
 }
 
-static const struct err *fail_if_unset(struct local_box *b)
+static void fail_if_unset(struct local_box *b)
 {
     if (b->r >= 0)
         b->r = err_set(&b->why, ERR_CONFLICT, "the sandbox is not running");
-    return &b->why;
 }
 
 static void lose_pending(struct local_box *b)
@@ -630,20 +620,6 @@ static void report_ready(struct local_box *b)
     }
 }
 
-static void report_not_adopted(struct local_box *b)
-{
-    if (b->state != BOX_OFF || !take_pending_event(b, PENDING_ADOPT))
-        return;
-    fail_if_unset(b);
-    b->backend.events->adopted(&b->backend, b->r, &b->why, NULL, 0);
-}
-
-static void report_lost_usages(struct local_box *b)
-{
-    while (local_answers_take_lost(b, &b->usages))
-        b->backend.events->usage(&b->backend, -(int)ERR_CONFLICT, NULL);
-}
-
 static void report_gone(struct local_box *b)
 {
     char reason[sizeof b->why.msg + 32];
@@ -678,8 +654,12 @@ static void report_due_events(struct local_box *b)
         lose_pending(b);
     report_provisioned(b);
     report_ready(b);
-    report_not_adopted(b);
-    report_lost_usages(b);
+    if (b->state == BOX_OFF && take_pending_event(b, PENDING_ADOPT)) {
+        fail_if_unset(b);
+        b->backend.events->adopted(&b->backend, b->r, &b->why, NULL, 0);
+    }
+    while (local_answers_take_lost(b, &b->usages))
+        b->backend.events->usage(&b->backend, -(int)ERR_CONFLICT, NULL);
     local_assign_report_lost(b);
     local_egress_report_lost(b);
     local_dial_report_lost(b);

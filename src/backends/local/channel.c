@@ -46,6 +46,11 @@ bool local_channel_is_open(const struct local_box *b)
     return b->channel.fd.fd >= 0;
 }
 
+bool local_is_reachable(const struct local_box *b)
+{
+    return b->state == BOX_UP && local_channel_is_open(b);
+}
+
 static void queue_packet(struct local_box *b, const void *message, size_t n)
 {
     struct queued_packet *p;
@@ -53,10 +58,8 @@ static void queue_packet(struct local_box *b, const void *message, size_t n)
     /* A PID 1 that does not read for so long is treated as dead when its connection ends. */
     if (b->channel.n_outbox == LOCAL_OUTBOX_MAX)
         return;
-    p = malloc(sizeof *p + n);
-    if (!p)
-        abort();
-    *p = (struct queued_packet){ .n = n };
+    p = new0(sizeof *p + n);
+    p->n = n;
     memcpy(p->bytes, message, n);
     list_append(&b->channel.outbox, &p->link);
     b->channel.n_outbox++;
@@ -111,7 +114,7 @@ int local_channel_start(struct local_box *b, uint32_t tag, const struct process_
 void local_answers_ask(struct local_box *b, struct local_answers *a, enum control_type type,
                        uint32_t tag)
 {
-    if (b->state == BOX_UP && local_channel_is_open(b)) {
+    if (local_is_reachable(b)) {
         a->pending++;
         local_channel_post_request(b, type, tag);
     } else {
@@ -156,8 +159,11 @@ static void flush_outbox(struct local_box *b)
     loop_fd_want(&b->channel.fd, LOOP_READ, NULL);
 }
 
-static void on_control_failed(struct local_box *b, const struct control_failed *m)
+static void on_control_failed(struct local_box *b, const union supervisor_message *message,
+                              struct ipc_fds *fds)
 {
+    const struct control_failed *m = &message->failed;
+
     if (m->head.tag == TAG_LIST || m->head.tag == TAG_USAGE || m->head.tag == TAG_LAST_USAGE)
         local_on_refused(b, m);
     else if (!local_hold_on_failed(b, m) && !local_egress_on_failed(b, m) &&
@@ -165,51 +171,21 @@ static void on_control_failed(struct local_box *b, const struct control_failed *
         local_process_on_failed(b, m);
 }
 
-static void dispatch_control_message(struct local_box *b, const union supervisor_message *m,
-                                     struct ipc_fds *fds)
-{
-    switch (m->head.type) {
-    case CONTROL_STARTED:
-        local_process_on_started(b, &m->started, fds);
-        return;
-    case CONTROL_ATTACHED:
-        local_process_on_attached(b, &m->attached, fds);
-        return;
-    case CONTROL_EXITED:
-        local_process_on_exited(b, &m->exited);
-        return;
-    case CONTROL_FAILED:
-        on_control_failed(b, &m->failed);
-        return;
-    case CONTROL_PROCS:
-        local_on_procs(b, &m->procs);
-        return;
-    case CONTROL_USED:
-        local_on_used(b, &m->used);
-        return;
-    case CONTROL_LISTENING:
-        local_egress_on_listening(b, &m->listening, fds);
-        return;
-    case CONTROL_WHO_IS:
-        local_egress_on_who_is(b, &m->who_is, fds);
-        return;
-    case CONTROL_DIALLED:
-        local_dial_on_dialled(b, &m->head, fds);
-        return;
-    case CONTROL_UPPER_IS:
-        local_hold_on_upper(b, &m->head, fds);
-        return;
-    case CONTROL_DONE:
-        if (m->head.tag == TAG_JOIN)
-            local_assign_on_joined(b);
-        return;
-    case CONTROL_STOOD:
-        local_hold_on_stood(b, &m->stood);
-        return;
-    default: /* PONG, KILLED: ignored */
-        return;
-    }
-}
+/* Other messages (PONG, KILLED) are ignored. */
+static local_message_fn *const handlers[] = {
+    [CONTROL_STARTED] = local_process_on_started,
+    [CONTROL_ATTACHED] = local_process_on_attached,
+    [CONTROL_EXITED] = local_process_on_exited,
+    [CONTROL_FAILED] = on_control_failed,
+    [CONTROL_PROCS] = local_on_procs,
+    [CONTROL_USED] = local_on_used,
+    [CONTROL_LISTENING] = local_egress_on_listening,
+    [CONTROL_WHO_IS] = local_egress_on_who_is,
+    [CONTROL_DIALLED] = local_dial_on_dialled,
+    [CONTROL_UPPER_IS] = local_hold_on_upper,
+    [CONTROL_DONE] = local_assign_on_joined,
+    [CONTROL_STOOD] = local_hold_on_stood,
+};
 
 /* Handles one message: 1; 0 if no message waits or the connection ended. */
 static int receive_control_message(struct local_box *b)
@@ -222,7 +198,8 @@ static int receive_control_message(struct local_box *b)
     if (r == -(int)ERR_BUSY)
         return 0;
     if (r > 0) {
-        dispatch_control_message(b, &m, &fds);
+        if (m.head.type < COUNT_OF(handlers) && handlers[m.head.type])
+            handlers[m.head.type](b, &m, &fds);
         return 1;
     }
     local_channel_close(b);

@@ -4,25 +4,20 @@
 #include "backends/fault.h"
 #include "backends/local/local.h"
 
-/* Tags are reused long after their answers arrived. */
-static uint32_t next_dial_tag(struct local_dials *d)
-{
-    d->last = (d->last + 1) % TAG_DIAL_COUNT;
-    return (TAG_DIAL_FIRST + d->last) << TAG_SLOT_BITS;
-}
-
 void local_dial(struct backend_box *backend, struct backend_dial *d, uint16_t port, int family)
 {
     struct local_box *b = local_box_of(backend);
     struct control_dial m = { .port = port, .family = (uint16_t)family };
 
     d->box = backend;
-    if (b->state != BOX_UP || !local_channel_is_open(b) || b->dials.n_pending == LOCAL_DIALS_MAX) {
+    if (!local_is_reachable(b) || b->dials.n_pending == LOCAL_DIALS_MAX) {
         list_append(&b->dials.lost, &d->link_);
         local_report_later(b);
         return;
     }
-    d->tag_ = next_dial_tag(&b->dials);
+    /* Tags are reused long after their answers arrived. */
+    b->dials.last = (b->dials.last + 1) % TAG_DIAL_COUNT;
+    d->tag_ = (TAG_DIAL_FIRST + b->dials.last) << TAG_SLOT_BITS;
     list_append(&b->dials.pending, &d->link_);
     b->dials.n_pending++;
     control_fill(&m.head, CONTROL_DIAL, d->tag_, sizeof m);
@@ -46,17 +41,17 @@ void local_dial_drop(struct backend_dial *d)
 
 static struct backend_dial *find_dial(struct local_box *b, uint32_t tag)
 {
-    struct list *asked = &b->dials.pending;
-
-    for (struct link *m = list_first(asked); m; m = list_after(asked, m))
-        if (container_of(m, struct backend_dial, link_)->tag_ == tag)
-            return container_of(m, struct backend_dial, link_);
+    LIST_EACH (struct backend_dial, d, &b->dials.pending, link_) {
+        if (d->tag_ == tag)
+            return d;
+    }
     return NULL;
 }
 
-void local_dial_on_dialled(struct local_box *b, const struct control_head *m, struct ipc_fds *fds)
+void local_dial_on_dialled(struct local_box *b, const union supervisor_message *m,
+                           struct ipc_fds *fds)
 {
-    struct backend_dial *d = find_dial(b, m->tag);
+    struct backend_dial *d = find_dial(b, m->head.tag);
 
     if (!d)
         return;
@@ -81,10 +76,9 @@ bool local_dial_on_failed(struct local_box *b, const struct control_failed *m)
 
 void local_dial_lose_all(struct local_box *b)
 {
-    for (struct link *m; (m = list_take(&b->dials.pending));) {
-        container_of(m, struct backend_dial, link_)->tag_ = 0;
-        list_append(&b->dials.lost, m);
-    }
+    LIST_EACH (struct backend_dial, d, &b->dials.pending, link_)
+        d->tag_ = 0;
+    list_move(&b->dials.pending, &b->dials.lost);
     b->dials.n_pending = 0;
 }
 

@@ -20,25 +20,12 @@ struct owner_query {
     enum err_code why;
 };
 
-static bool is_box_reachable(const struct local_box *b)
-{
-    return b->state == BOX_UP && local_channel_is_open(b);
-}
-
 static int lost_query_error(enum err_code code, struct err *e)
 {
     return code == ERR_BUSY
                ? err_set(e, ERR_BUSY, "%d queries for socket owners are already pending; try again",
                          LOCAL_WHO_MAX)
                : err_set(e, ERR_CONFLICT, "the sandbox is not running");
-}
-
-static int control_failure(const struct control_failed *m, struct err *ret)
-{
-    enum err_code code =
-        m->code > ERR_OK && m->code <= ERR_BUG ? (enum err_code)m->code : ERR_UPSTREAM;
-
-    return err_set(ret, code, "%.199s", m->msg);
 }
 
 /* listeners */
@@ -50,7 +37,7 @@ void local_egress_listeners(struct backend_box *backend)
     local_answers_ask(b, &b->egress.listeners, CONTROL_LISTENERS, TAG_LISTENERS);
 }
 
-void local_egress_on_listening(struct local_box *b, const struct control_listening *m,
+void local_egress_on_listening(struct local_box *b, const union supervisor_message *m,
                                struct ipc_fds *fds)
 {
     struct listeners l;
@@ -59,7 +46,7 @@ void local_egress_on_listening(struct local_box *b, const struct control_listeni
 
     if (m->head.tag != TAG_LISTENERS || !local_answers_take(&b->egress.listeners))
         return;
-    r = listeners_take(fds, m->slots, &l, &e);
+    r = listeners_take(fds, m->listening.slots, &l, &e);
     b->backend.events->listeners(&b->backend, r, r < 0 ? &e : NULL, r < 0 ? NULL : &l);
     if (r >= 0)
         listeners_done(&l);
@@ -69,47 +56,33 @@ void local_egress_on_listening(struct local_box *b, const struct control_listeni
 
 static struct owner_query *find_owner_query(struct local_box *b, uint32_t tag)
 {
-    struct list *asked = &b->egress.pending;
-
-    for (struct link *m = list_first(asked); m; m = list_after(asked, m))
-        if (container_of(m, struct owner_query, link)->tag == tag)
-            return container_of(m, struct owner_query, link);
+    LIST_EACH (struct owner_query, q, &b->egress.pending, link) {
+        if (q->tag == tag)
+            return q;
+    }
     return NULL;
-}
-
-/* Tags are reused long after their answers arrived: few are pending at the same time. */
-static uint32_t next_query_tag(struct local_egress *g)
-{
-    g->last = (g->last + 1) % TAG_WHO_COUNT;
-    return (TAG_WHO_FIRST + g->last) << TAG_SLOT_BITS;
-}
-
-static void send_owner_query(struct local_box *b, struct owner_query *q, uint64_t inode)
-{
-    struct control_who m = { .inode = inode };
-
-    q->tag = next_query_tag(&b->egress);
-    list_append(&b->egress.pending, &q->link);
-    b->egress.n_pending++;
-    control_fill(&m.head, CONTROL_WHO, q->tag, sizeof m);
-    local_channel_post(b, &m, sizeof m);
 }
 
 void local_egress_who(struct backend_box *backend, uint64_t tag, uint64_t inode)
 {
     struct local_box *b = local_box_of(backend);
-    struct owner_query *q = malloc(sizeof *q);
+    struct control_who m = { .inode = inode };
+    struct owner_query *q = new0(sizeof *q);
 
-    if (!q)
-        abort();
-    *q = (struct owner_query){ .owner = tag };
-    if (is_box_reachable(b) && b->egress.n_pending < LOCAL_WHO_MAX) {
-        send_owner_query(b, q, inode);
+    q->owner = tag;
+    if (!local_is_reachable(b) || b->egress.n_pending >= LOCAL_WHO_MAX) {
+        q->why = local_is_reachable(b) ? ERR_BUSY : ERR_CONFLICT;
+        list_append(&b->egress.lost, &q->link);
+        local_report_later(b);
         return;
     }
-    q->why = is_box_reachable(b) ? ERR_BUSY : ERR_CONFLICT;
-    list_append(&b->egress.lost, &q->link);
-    local_report_later(b);
+    /* Tags are reused long after their answers arrived: few are pending at the same time. */
+    b->egress.last = (b->egress.last + 1) % TAG_WHO_COUNT;
+    q->tag = (TAG_WHO_FIRST + b->egress.last) << TAG_SLOT_BITS;
+    list_append(&b->egress.pending, &q->link);
+    b->egress.n_pending++;
+    control_fill(&m.head, CONTROL_WHO, q->tag, sizeof m);
+    local_channel_post(b, &m, sizeof m);
 }
 
 /* Removes an answered query; returns the owner's tag. */
@@ -162,19 +135,19 @@ static void read_holders(const struct control_who_is *m, struct owner_answer *re
     }
 }
 
-void local_egress_on_who_is(struct local_box *b, const struct control_who_is *m,
-                            const struct ipc_fds *fds)
+void local_egress_on_who_is(struct local_box *b, const union supervisor_message *m,
+                            struct ipc_fds *fds)
 {
     struct owner_query *q = find_owner_query(b, m->head.tag);
     struct owner_answer a;
     struct backend_who w = {
-        .holders = a.holders, .n = m->n_holders, .exes = a.exes, .n_exes = m->n_exes
+        .holders = a.holders, .n = m->who_is.n_holders, .exes = a.exes, .n_exes = m->who_is.n_exes
     };
 
     if (!q)
         return;
-    read_exes(m, fds, &a);
-    read_holders(m, &a);
+    read_exes(&m->who_is, fds, &a);
+    read_holders(&m->who_is, &a);
     b->backend.events->who(&b->backend, finish_owner_query(b, q), 0, NULL, &w);
 }
 
@@ -183,8 +156,9 @@ void local_egress_on_who_is(struct local_box *b, const struct control_who_is *m,
 bool local_egress_on_failed(struct local_box *b, const struct control_failed *m)
 {
     struct owner_query *q = find_owner_query(b, m->head.tag);
+    bool known = m->code > ERR_OK && m->code <= ERR_BUG;
     struct err e;
-    int r = control_failure(m, &e);
+    int r = err_set(&e, known ? (enum err_code)m->code : ERR_UPSTREAM, "%.199s", m->msg);
 
     if (q) {
         b->backend.events->who(&b->backend, finish_owner_query(b, q), r, &e, NULL);

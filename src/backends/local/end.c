@@ -89,7 +89,7 @@ static void request_destroy(struct local_box *b)
     if (local_is_foreign(b) && !b->end.requested)
         end_foreign_box(b);
     else if (!b->end.request.lane)
-        local_lane_destroy(b->x, b);
+        local_lane_ask(b, LAUNCH_DESTROY);
 }
 
 void local_end_begin(struct local_box *b)
@@ -132,11 +132,6 @@ void local_on_destroyed(struct local_box *b, const struct launch_destroyed *m)
                                              .peak_bytes = m->peak_bytes };
     r = run_dir_remove(&b->x->run, b->backend.id, &e);
     local_finish_end(b, r, &e);
-}
-
-void local_on_destroy_failed(struct local_box *b, int r, const struct err *e)
-{
-    local_finish_end(b, r, e);
 }
 
 void local_on_destroy_lost(struct local_box *b)

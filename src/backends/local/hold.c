@@ -71,11 +71,12 @@ static void on_freeze_poll(struct loop_timer *t)
         request_freeze(b);
 }
 
-void local_hold_on_stood(struct local_box *b, const struct control_stood *m)
+void local_hold_on_stood(struct local_box *b, const union supervisor_message *m,
+                         struct ipc_fds *fds)
 {
     if (m->head.tag != TAG_STAND || !loop_timer_started(&b->hold.poll))
         return;
-    if (m->running) {
+    if (m->stood.running) {
         schedule_freeze_poll(b, clock_mono() + FREEZE_POLL_NS);
         return;
     }
@@ -116,7 +117,7 @@ void local_freeze(struct backend_box *backend)
     if (r < 0)
         queue_held_event(b, true, r, &e);
     else
-        local_lane_hold(b->x, b, true);
+        local_lane_ask(b, LAUNCH_FREEZE);
 }
 
 /* --- thawing --- */
@@ -127,7 +128,7 @@ void local_thaw(struct backend_box *backend)
 
     loop_timer_stop(&b->hold.poll);
     if (!b->hold.request.lane)
-        local_lane_hold(b->x, b, false);
+        local_lane_ask(b, LAUNCH_THAW);
 }
 
 /* Finishes a thaw after either kind of freeze. */
@@ -175,7 +176,7 @@ void local_on_hold_failed(struct local_box *b, int r, const struct err *e)
 void local_on_hold_lost(struct local_box *b)
 {
     if (!b->freed)
-        local_lane_hold(b->x, b, b->hold.request.type == LAUNCH_FREEZE);
+        local_lane_ask(b, b->hold.request.type);
 }
 
 void local_hold_done(struct local_box *b)
@@ -193,11 +194,11 @@ void local_upper(struct backend_box *backend)
     local_answers_ask(b, &b->hold.uppers, CONTROL_UPPER, TAG_UPPER);
 }
 
-void local_hold_on_upper(struct local_box *b, const struct control_head *m, struct ipc_fds *fds)
+void local_hold_on_upper(struct local_box *b, const union supervisor_message *m,
+                         struct ipc_fds *fds)
 {
-    if (m->tag != TAG_UPPER || !fds->n || !local_answers_take(&b->hold.uppers))
-        return;
-    b->backend.events->upper(&b->backend, 0, NULL, &fds->fd[0]);
+    if (m->head.tag == TAG_UPPER && fds->n && local_answers_take(&b->hold.uppers))
+        b->backend.events->upper(&b->backend, 0, NULL, &fds->fd[0]);
 }
 
 void local_hold_lose_all(struct local_box *b)

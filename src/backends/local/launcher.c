@@ -26,12 +26,6 @@ static void on_retry_timer(struct loop_timer *t)
     pump_lane(container_of(t, struct local_lane, timer));
 }
 
-static void pump_lane_later(struct local_lane *l)
-{
-    /* -ERR_CONFLICT: it is set to run already */
-    loop_later(l->x->c->loop, &l->later, on_lane_later, NULL);
-}
-
 void local_lane_init(struct local_lane *l, struct extension *x)
 {
     *l = (struct local_lane){ .x = x, .launcher = { .sock = -1 }, .generation = 1 };
@@ -41,34 +35,15 @@ void local_lane_init(struct local_lane *l, struct extension *x)
 
 static struct local_box *request_box(struct local_request *q)
 {
-    switch (q->type) {
-    case LAUNCH_CREATE:
-        return container_of(q, struct local_box, create);
-    case LAUNCH_DESTROY:
-        return container_of(q, struct local_box, end.request);
-    case LAUNCH_ASSIGN:
-        return container_of(q, struct local_box, assign.request);
-    default:
-        return container_of(q, struct local_box, hold.request);
-    }
+    return q->type == LAUNCH_CREATE    ? container_of(q, struct local_box, create)
+           : q->type == LAUNCH_DESTROY ? container_of(q, struct local_box, end.request)
+           : q->type == LAUNCH_ASSIGN  ? container_of(q, struct local_box, assign.request)
+                                       : container_of(q, struct local_box, hold.request);
 }
 
 static struct local_request *link_request(struct link *m)
 {
     return m ? container_of(m, struct local_request, link) : NULL;
-}
-
-static void enqueue_request(struct local_lane *l, struct local_request *q)
-{
-    q->lane = l;
-    q->sent = false;
-    list_append(q->type == LAUNCH_CREATE   ? &l->creates
-                : q->type == LAUNCH_ASSIGN ? &l->assigns
-                                           : &l->destroys,
-                &q->link);
-    l->n++;
-    local_box_ref(request_box(q));
-    pump_lane_later(l);
 }
 
 /* The caller releases the box after it has reported the result. */
@@ -101,30 +76,24 @@ static struct local_lane *least_busy_lane(struct extension *x)
     return best;
 }
 
-void local_lane_create(struct extension *x, struct local_box *b)
+void local_lane_ask(struct local_box *b, enum launch_type type)
 {
-    b->create.type = LAUNCH_CREATE;
-    enqueue_request(least_busy_lane(x), &b->create);
-}
+    struct local_request *q = type == LAUNCH_CREATE    ? &b->create
+                              : type == LAUNCH_DESTROY ? &b->end.request
+                              : type == LAUNCH_ASSIGN  ? &b->assign.request
+                                                       : &b->hold.request;
+    bool by_maker = type == LAUNCH_ASSIGN || (type == LAUNCH_DESTROY && !local_is_foreign(b));
+    struct local_lane *l = by_maker ? b->maker : least_busy_lane(b->x);
 
-void local_lane_destroy(struct extension *x, struct local_box *b)
-{
-    bool known = b->maker && b->maker->generation == b->maker_generation;
-
-    b->end.request.type = LAUNCH_DESTROY;
-    enqueue_request(known ? b->maker : least_busy_lane(x), &b->end.request);
-}
-
-void local_lane_hold(struct extension *x, struct local_box *b, bool freeze)
-{
-    b->hold.request.type = freeze ? LAUNCH_FREEZE : LAUNCH_THAW;
-    enqueue_request(least_busy_lane(x), &b->hold.request);
-}
-
-void local_lane_assign(struct local_box *b)
-{
-    b->assign.request.type = LAUNCH_ASSIGN;
-    enqueue_request(b->maker, &b->assign.request);
+    *q = (struct local_request){ .lane = l, .type = type };
+    list_append(type == LAUNCH_CREATE   ? &l->creates
+                : type == LAUNCH_ASSIGN ? &l->assigns
+                                        : &l->destroys,
+                &q->link);
+    l->n++;
+    local_box_ref(b);
+    /* -ERR_CONFLICT: it is set to run already */
+    loop_later(l->x->c->loop, &l->later, on_lane_later, NULL);
 }
 
 static void report_request_failed(struct local_request *q, int r, const struct err *e,
@@ -136,9 +105,9 @@ static void report_request_failed(struct local_request *q, int r, const struct e
     if (q->type == LAUNCH_CREATE)
         local_on_create_failed(b, r, e, step);
     else if (q->type == LAUNCH_DESTROY)
-        local_on_destroy_failed(b, r, e);
+        local_finish_end(b, r, e);
     else if (q->type == LAUNCH_ASSIGN)
-        local_on_assign_failed(b, e);
+        b->assign.why = *e; /* PID 1 decides about the box: it exits if it gets no groups */
     else
         local_on_hold_failed(b, r, e);
     local_box_unref(b);
@@ -154,7 +123,7 @@ static void report_request_lost(struct local_request *q, const struct err *e)
     else if (q->type == LAUNCH_DESTROY)
         local_on_destroy_lost(b);
     else if (q->type == LAUNCH_ASSIGN)
-        local_on_assign_failed(b, e);
+        b->assign.why = *e;
     else
         local_on_hold_lost(b);
     local_box_unref(b);
@@ -213,22 +182,18 @@ static void fail_all_requests(struct local_lane *l)
     }
 }
 
-static int64_t retry_delay(const struct local_lane *l)
-{
-    unsigned tries = l->tries < LOCAL_LAUNCHER_TRIES ? l->tries : LOCAL_LAUNCHER_TRIES;
-
-    return tries > 1 ? LOCAL_RETRY_NS << (tries - 2) : 0;
-}
-
 /* A lane without requests waits, too: lost requests may come back in a moment, and would start one
  * dying launcher after the other. */
 static void retry_launcher(struct local_lane *l)
 {
+    unsigned tries = l->tries < LOCAL_LAUNCHER_TRIES ? l->tries : LOCAL_LAUNCHER_TRIES;
+
     if (l->n > 0 && l->tries >= LOCAL_LAUNCHER_TRIES)
         fail_all_requests(l);
     else
-        loop_timer_start(l->x->c->loop, &l->timer, clock_mono() + retry_delay(l), on_retry_timer,
-                         NULL);
+        loop_timer_start(l->x->c->loop, &l->timer,
+                         clock_mono() + (tries > 1 ? LOCAL_RETRY_NS << (tries - 2) : 0),
+                         on_retry_timer, NULL);
 }
 
 static void on_launcher_timeout(struct loop_timer *t);
@@ -241,24 +206,6 @@ static void close_launcher(struct local_lane *l)
     l->generation++;
 }
 
-/* Reports unsent requests to destroy or assign boxes of this launcher as lost: the next launcher
- * does not own them. */
-static void lose_made_here(struct local_lane *l)
-{
-    struct local_request *assign;
-    struct link *next;
-
-    while ((assign = link_request(list_first(&l->assigns))))
-        report_request_lost(assign, &l->why);
-    for (struct link *m = list_first(&l->destroys); m; m = next) {
-        struct local_request *q = link_request(m);
-
-        next = list_after(&l->destroys, m);
-        if (q->type == LAUNCH_DESTROY && request_box(q)->maker == l)
-            report_request_lost(q, &l->why);
-    }
-}
-
 static void lane_died(struct local_lane *l, const struct err *e)
 {
     struct local_request *q;
@@ -269,7 +216,14 @@ static void lane_died(struct local_lane *l, const struct err *e)
     l->tries++;
     while ((q = link_request(list_first(&l->sent))))
         report_request_lost(q, &l->why);
-    lose_made_here(l);
+    /* Unsent requests to destroy or assign boxes of this launcher are lost, too: the next launcher
+     * does not own them. */
+    while ((q = link_request(list_first(&l->assigns))))
+        report_request_lost(q, &l->why);
+    LIST_EACH_SAFE (struct local_request, d, &l->destroys, link) {
+        if (d->type == LAUNCH_DESTROY && request_box(d)->maker == l)
+            report_request_lost(d, &l->why);
+    }
     retry_launcher(l);
 }
 
@@ -329,12 +283,10 @@ static int send_launch_request(struct local_lane *l, struct local_request *q, st
     fault_point("launcher.send");
     if (q->type == LAUNCH_CREATE)
         r = launcher_create(&l->launcher, &b->plan->plan, b->plan->fds, b->plan->n, e);
-    else if (q->type == LAUNCH_DESTROY)
-        r = launcher_destroy(&l->launcher, b->backend.id, e);
     else if (q->type == LAUNCH_ASSIGN)
         r = launcher_assign(&l->launcher, b->backend.id, &b->assign.owner, e);
     else
-        r = launcher_hold(&l->launcher, b->backend.id, q->type == LAUNCH_FREEZE, e);
+        r = launcher_ask(&l->launcher, q->type, b->backend.id, e);
     fault_point("launcher.send");
     return r;
 }
@@ -356,21 +308,16 @@ static void mark_sent(struct local_lane *l, struct local_request *q)
         restart_answer_timer(l);
 }
 
-/* Builds of prepared boxes are not sent ahead: a create that waits for an assignment would wait for
- * all of them. */
-static size_t window_of(struct local_request *q)
-{
-    return q->type == LAUNCH_CREATE && request_box(q)->assign.prepared ? 1 : LOCAL_WINDOW;
-}
-
-/* Sends the next request; false if none can be sent now. */
+/* Sends the next request; false if none can be sent now. Builds of prepared boxes are not sent
+ * ahead: a create that waits for an assignment would wait for all of them. */
 static bool send_next_request(struct local_lane *l)
 {
     struct local_request *q = next_unsent(l);
+    bool alone = q && q->type == LAUNCH_CREATE && request_box(q)->assign.prepared;
     struct err e = { 0 };
     int r;
 
-    if (!q || l->n_sent >= window_of(q))
+    if (!q || l->n_sent >= (alone ? 1u : LOCAL_WINDOW))
         return false;
     r = q->type == LAUNCH_CREATE ? local_prepare_create(request_box(q), &e) : 0;
     if (r < 0) {
@@ -417,9 +364,8 @@ static bool answer_fits(struct local_request *q, const union launch_answer *a)
                                                           : LAUNCH_HELD;
     const char *id = a->head.type == LAUNCH_CREATED     ? a->created.id
                      : a->head.type == LAUNCH_DESTROYED ? a->destroyed.id
-                     : a->head.type == LAUNCH_HELD      ? a->held.id
-                     : a->head.type == LAUNCH_ASSIGNED  ? a->assigned.id
-                                                        : a->failed.id;
+                     : a->head.type == LAUNCH_FAILED    ? a->failed.id
+                                                        : a->named.id;
 
     return (a->head.type == LAUNCH_FAILED || a->head.type == wanted) &&
            (!id[0] || strncmp(id, request_box(q)->backend.id, ID_MAX) == 0);

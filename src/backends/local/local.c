@@ -77,9 +77,10 @@ static void sweep_next(struct extension *x)
 
 static bool has_box(struct list *boxes, const char *id)
 {
-    for (struct link *m = list_first(boxes); m; m = list_after(boxes, m))
-        if (strcmp(container_of(m, struct local_box, link)->backend.id, id) == 0)
+    LIST_EACH (struct local_box, b, boxes, link) {
+        if (strcmp(b->backend.id, id) == 0)
             return true;
+    }
     return false;
 }
 
@@ -128,25 +129,9 @@ static int local_stale(struct extension *x, backend_known_fn *known, backend_sta
 
 /* the row */
 
-static void local_start(struct backend_box *b, struct backend_process *p,
-                        const struct process_start *s)
-{
-    local_process_start(local_box_of(b), p, s);
-}
-
 static void local_signal_all(struct backend_box *b, int sig)
 {
     local_channel_post_kill(local_box_of(b), 0, sig, CONTROL_ALL);
-}
-
-static void local_reattach(struct backend_box *b, struct backend_process *p, uint32_t proc)
-{
-    local_process_reattach(local_box_of(b), p, proc);
-}
-
-static void local_forget(struct backend_box *b, uint32_t proc)
-{
-    local_process_forget(local_box_of(b), proc);
 }
 
 /* Self-hosted: no price. */
@@ -166,10 +151,7 @@ const struct backend_ops backend_local = {
     .can = BACKEND_CAN_EXEC | BACKEND_CAN_FILES | BACKEND_CAN_REATTACH | BACKEND_CAN_POOL |
            BACKEND_CAN_MOUNTS | BACKEND_CAN_USAGE | BACKEND_CAN_EGRESS | BACKEND_CAN_SNAPSHOT |
            BACKEND_CAN_PAUSE | BACKEND_CAN_DIAL | BACKEND_CAN_IMAGES | BACKEND_CAN_LEND,
-    .vector = { .isolation = 1u << ISOLATION_PROCESS,
-                .regions = regions,
-                .languages = languages,
-                .pricing = "self-hosted" },
+    .vector = { .isolation = 1u << ISOLATION_PROCESS, .regions = regions, .languages = languages },
     .open = local_open,
     .close = local_close,
     .sweep = local_sweep,
@@ -190,12 +172,12 @@ const struct backend_ops backend_local = {
     .upper = local_upper,
     .freeze = local_freeze,
     .thaw = local_thaw,
-    .start = local_start,
+    .start = local_process_start,
     .signal = local_process_signal,
     .signal_all = local_signal_all,
     .close_stdin = local_process_close_stdin,
     .drop = local_process_drop,
-    .reattach = local_reattach,
-    .forget = local_forget,
+    .reattach = local_process_reattach,
+    .forget = local_process_forget,
     .estimate = local_estimate,
 };

@@ -139,12 +139,10 @@ struct local_lane {
 
 void local_lane_init(struct local_lane *l, struct extension *x);
 void local_lane_done(struct local_lane *l);
-/* The answer is reported through local_on_created(), local_on_destroyed() and so on, from the
- * loop. */
-void local_lane_create(struct extension *x, struct local_box *b);
-void local_lane_destroy(struct extension *x, struct local_box *b);
-void local_lane_hold(struct extension *x, struct local_box *b, bool freeze);
-void local_lane_assign(struct local_box *b); /* sent to the launcher that made it */
+/* Queues a request (CREATE, DESTROY, ASSIGN, FREEZE, THAW). The answer is reported through
+ * local_on_created(), local_on_destroyed() and so on, from the loop. ASSIGN is sent to the launcher
+ * that made the box. */
+void local_lane_ask(struct local_box *b, enum launch_type type);
 /* Cancels a request that was not sent: true. Otherwise it continues. */
 bool local_request_cancel(struct local_request *q);
 
@@ -155,6 +153,10 @@ struct local_channel {
     unsigned n_outbox;
 };
 
+/* Handles a message of PID 1; descriptors that are not taken stay in fds. */
+typedef void local_message_fn(struct local_box *b, const union supervisor_message *m,
+                              struct ipc_fds *fds);
+
 /* Requests of one kind to PID 1 that have the same answer each. */
 struct local_answers {
     unsigned pending;
@@ -164,6 +166,7 @@ struct local_answers {
 int local_channel_open(struct local_box *b, int sock, struct err *e); /* takes sock */
 void local_channel_close(struct local_box *b);
 bool local_channel_is_open(const struct local_box *b);
+bool local_is_reachable(const struct local_box *b); /* it is up, and the connection open */
 /* Sends now or as soon as there is room. A broken connection is reported by the loop. */
 void local_channel_post(struct local_box *b, const void *message, size_t n);
 void local_channel_post_request(struct local_box *b, enum control_type type, uint32_t tag);
@@ -222,21 +225,16 @@ enum {
     TAG_DIAL_COUNT = 1 << 15,
 };
 
-void local_process_start(struct local_box *b, struct backend_process *p,
+void local_process_start(struct backend_box *b, struct backend_process *p,
                          const struct process_start *s);
 void local_process_signal(struct backend_process *p, int sig, enum backend_scope scope);
 void local_process_close_stdin(struct backend_process *p);
 void local_process_drop(struct backend_process *p);
-void local_process_reattach(struct local_box *b, struct backend_process *p, uint32_t proc);
-void local_process_forget(struct local_box *b, uint32_t proc);
+void local_process_reattach(struct backend_box *b, struct backend_process *p, uint32_t proc);
+void local_process_forget(struct backend_box *b, uint32_t proc);
 
-/* Messages from PID 1; descriptors that are not taken stay in fds. */
-void local_process_on_started(struct local_box *b, const struct control_started *m,
-                              struct ipc_fds *fds);
-void local_process_on_attached(struct local_box *b, const struct control_attached *m,
-                               struct ipc_fds *fds);
+local_message_fn local_process_on_started, local_process_on_attached, local_process_on_exited;
 void local_process_on_failed(struct local_box *b, const struct control_failed *m);
-void local_process_on_exited(struct local_box *b, const struct control_exited *m);
 
 int local_process_how(uint32_t how); /* enum control_how as enum backend_how */
 
@@ -256,10 +254,7 @@ struct local_egress {
 
 void local_egress_listeners(struct backend_box *b);
 void local_egress_who(struct backend_box *b, uint64_t tag, uint64_t inode);
-void local_egress_on_listening(struct local_box *b, const struct control_listening *m,
-                               struct ipc_fds *fds);
-void local_egress_on_who_is(struct local_box *b, const struct control_who_is *m,
-                            const struct ipc_fds *fds);
+local_message_fn local_egress_on_listening, local_egress_on_who_is;
 bool local_egress_on_failed(struct local_box *b,
                             const struct control_failed *m); /* false: not a request of this file */
 void local_egress_lose_all(struct local_box *b);             /* marks pending answers as lost */
@@ -275,7 +270,7 @@ struct local_dials {
 
 void local_dial(struct backend_box *b, struct backend_dial *d, uint16_t port, int family);
 void local_dial_drop(struct backend_dial *d);
-void local_dial_on_dialled(struct local_box *b, const struct control_head *m, struct ipc_fds *fds);
+local_message_fn local_dial_on_dialled;
 bool local_dial_on_failed(struct local_box *b, const struct control_failed *m);
 void local_dial_lose_all(struct local_box *b);
 void local_dial_report_lost(struct local_box *b); /* from the loop */
@@ -296,8 +291,7 @@ struct local_hold {
 void local_freeze(struct backend_box *b);
 void local_thaw(struct backend_box *b);
 void local_upper(struct backend_box *b);
-void local_hold_on_stood(struct local_box *b, const struct control_stood *m);
-void local_hold_on_upper(struct local_box *b, const struct control_head *m, struct ipc_fds *fds);
+local_message_fn local_hold_on_stood, local_hold_on_upper;
 bool local_hold_on_failed(struct local_box *b, const struct control_failed *m); /* as above */
 void local_hold_report(struct local_box *b);                                    /* from the loop */
 void local_hold_lose_all(struct local_box *b);
@@ -318,9 +312,7 @@ struct local_assign {
 };
 
 void local_assign(struct backend_box *b, const struct backend_owner *o);
-void local_assign_on_joined(struct local_box *b);
-/* From launchers. PID 1 decides about the box: it exits if it gets no groups. */
-void local_on_assign_failed(struct local_box *b, const struct err *e);
+local_message_fn local_assign_on_joined;
 void local_assign_report_lost(struct local_box *b); /* from the loop; PID 1 has exited or will
                                                        exit */
 bool local_is_foreign(const struct local_box *b);   /* no running launcher has made it */
@@ -341,7 +333,6 @@ void local_end_on_used(struct local_box *b);
 void local_end_on_close(struct local_box *b);
 void local_end_stop(struct local_box *b); /* stops its timer, pidfd and request */
 void local_on_destroyed(struct local_box *b, const struct launch_destroyed *m);
-void local_on_destroy_failed(struct local_box *b, int r, const struct err *e);
 void local_on_destroy_lost(struct local_box *b);
 
 /* --- A box. --- */
@@ -444,8 +435,7 @@ void local_on_create_failed(struct local_box *b, int r, const struct err *e, con
 void local_on_create_lost(struct local_box *b, const struct err *e); /* it may exist */
 
 /* From the control connection. */
-void local_on_procs(struct local_box *b, const struct control_procs *m);
-void local_on_used(struct local_box *b, const struct control_used *m);
+local_message_fn local_on_procs, local_on_used;
 void local_report_oom(struct local_box *b, uint32_t kills); /* counted by PID 1; 0: not reported */
 void local_on_refused(struct local_box *b,
                       const struct control_failed *m); /* a failed list or usage

@@ -40,9 +40,8 @@ static const char *plan_path_below_root(const char *root, const char *path)
 
 /* A file of the host, as it is passed to the launcher. */
 struct plan_source {
-    uint32_t root; /* 0: fd */
+    uint32_t root; /* 0: a descriptor of the plan */
     const char *path;
-    int fd;
 };
 
 static int find_root(const struct backend_context *c, const char *path, struct plan_source *ret,
@@ -56,7 +55,7 @@ static int find_root(const struct backend_context *c, const char *path, struct p
         if (!rest || strlen(rest) >= shortest)
             continue;
         shortest = strlen(rest);
-        *ret = (struct plan_source){ .root = i + 1, .path = rest[0] ? rest : ".", .fd = -1 };
+        *ret = (struct plan_source){ .root = i + 1, .path = rest[0] ? rest : "." };
     }
     return shortest < SIZE_MAX
                ? 0
@@ -64,21 +63,22 @@ static int find_root(const struct backend_context *c, const char *path, struct p
                          path);
 }
 
-static int find_source(const struct backend_context *c, const char *path, struct plan_source *ret,
-                       struct err *e)
+/* The plan owns the descriptor of the source, if it has one. */
+static int find_source(const struct backend_context *c, struct local_plan *p, const char *path,
+                       struct plan_source *ret, struct err *e)
 {
+    int fd;
+
     if (path[0] != '/')
         return err_set(e, ERR_INVALID, "'%.120s' is not an absolute path", path);
     if (c->roots_only)
         return find_root(c, path, ret, e);
-    *ret = (struct plan_source){ .path = "", .fd = open(path, O_PATH | O_CLOEXEC) };
-    return ret->fd < 0 ? err_sys(e, "'%.120s'", path) : 0;
-}
-
-static void keep_source(struct local_plan *p, const struct plan_source *s)
-{
-    if (s->root == 0)
-        p->fds[p->n++] = s->fd;
+    fd = open(path, O_PATH | O_CLOEXEC);
+    if (fd < 0)
+        return err_sys(e, "'%.120s'", path);
+    p->fds[p->n++] = fd;
+    *ret = (struct plan_source){ .path = "" };
+    return 0;
 }
 
 static int add_plan_mount(const struct backend_context *c, struct local_plan *p,
@@ -88,49 +88,30 @@ static int add_plan_mount(const struct backend_context *c, struct local_plan *p,
     int r = plan_check_target(m->target, e);
 
     if (r >= 0)
-        r = find_source(c, m->source, &s, e);
-    if (r < 0)
-        return r;
-    keep_source(p, &s);
-    return plan_add_mount(&p->plan, s.root, s.path, m->target, m->writable ? PLAN_MOUNT_RW : 0, e);
+        r = find_source(c, p, m->source, &s, e);
+    return r < 0 ? r
+                 : plan_add_mount(&p->plan, s.root, s.path, m->target,
+                                  m->writable ? PLAN_MOUNT_RW : 0, e);
 }
 
 static int add_image_dir(const struct backend_context *c, struct local_plan *p, const char *image,
                          struct err *e)
 {
     struct plan_source s;
-    int r = find_source(c, image, &s, e);
+    int r = find_source(c, p, image, &s, e);
 
-    if (r < 0)
-        return r;
-    keep_source(p, &s);
-    return plan_add_layer(&p->plan, s.root, s.path, e);
+    return r < 0 ? r : plan_add_layer(&p->plan, s.root, s.path, e);
 }
 
-/* Adds captured layers, which are above the image's. */
-static int add_written_layers(struct local_plan *p, const struct backend_spec *s, struct err *e)
+static int add_stored_layers(struct local_plan *p, const char *const *layers, size_t n,
+                             struct err *e)
 {
     int r = 0;
 
-    for (size_t i = 0; i < s->n_layers && r >= 0; i++) {
+    for (size_t i = 0; i < n && r >= 0; i++) {
         char path[PLAN_LAYER_MAX];
 
-        snprintf(path, sizeof path, "layers/%s/fs", s->layers[i]);
-        r = plan_add_layer(&p->plan, PLAN_STORE, path, e);
-    }
-    if (s->n_layers && !s->profile->image && !s->image)
-        p->plan.flags |= PLAN_HOST_SYSTEM;
-    return r;
-}
-
-static int add_image_layers(struct local_plan *p, const struct backend_image *im, struct err *e)
-{
-    int r = 0;
-
-    for (size_t i = 0; i < im->n && r >= 0; i++) {
-        char path[PLAN_LAYER_MAX];
-
-        snprintf(path, sizeof path, "layers/%s/fs", im->layers[i]);
+        snprintf(path, sizeof path, "layers/%s/fs", layers[i]);
         r = plan_add_layer(&p->plan, PLAN_STORE, path, e);
     }
     return r;
@@ -188,14 +169,6 @@ static int choose_plan_identity(struct local_plan *p, const char *text, struct e
     return 0;
 }
 
-static void set_plan_limits(struct plan *p, const struct backend_spec *s)
-{
-    p->memory = s->memory;
-    p->disk = s->disk;
-    p->pids = s->pids;
-    p->cpu_milli = s->cpu_milli;
-}
-
 struct cgroup_owner local_owner(const struct backend_owner *o)
 {
     struct cgroup_owner ret = {
@@ -206,21 +179,21 @@ struct cgroup_owner local_owner(const struct backend_owner *o)
     return ret;
 }
 
-static void set_plan_owner(struct plan *p, const struct backend_owner *o)
-{
-    if (o)
-        p->owner = local_owner(o);
-    else
-        p->flags |= PLAN_PREPARED;
-}
-
 /* Gives each sandbox a unique hostname, so that logs of copies can be distinguished. */
-static void set_plan_names(struct plan *p, const char *id)
+static void set_plan_basics(struct plan *p, const char *id, const struct backend_spec *s)
 {
     snprintf(p->id, sizeof p->id, "%s", id);
     snprintf(p->hostname, sizeof p->hostname, "%s", id);
     for (char *at = p->hostname; (at = strchr(at, '_'));)
         *at = '-';
+    p->taken = s->taken;
+    p->memory = s->memory;
+    p->disk = s->disk;
+    p->pids = s->pids;
+    p->cpu_milli = s->cpu_milli;
+    p->terminals = s->profile->resources.terminals;
+    if (s->owner)
+        p->owner = local_owner(s->owner);
 }
 
 /* Resolves "auto" of the profile by whether other users can reach the daemon. */
@@ -246,20 +219,18 @@ static int fill_local_plan(const struct backend_context *c, const char *id,
 
     if (r < 0)
         return r;
-    set_plan_names(&p->plan, id);
+    set_plan_basics(&p->plan, id, s);
     p->plan.flags = PLAN_LISTENER | (of->writable_system ? PLAN_WRITABLE_SYSTEM : 0) |
-                    (s->egress ? PLAN_EGRESS : 0) | plan_isolation_flags(c, of);
-    p->plan.taken = s->taken;
-    set_plan_limits(&p->plan, s);
-    p->plan.terminals = of->resources.terminals;
-    set_plan_owner(&p->plan, s->owner);
+                    (s->egress ? PLAN_EGRESS : 0) | plan_isolation_flags(c, of) |
+                    (s->owner ? 0 : PLAN_PREPARED) |
+                    (s->n_layers && !of->image && !s->image ? PLAN_HOST_SYSTEM : 0);
     r = add_caps(&p->plan, of->caps, e);
     if (r >= 0)
         r = add_kernel(&p->plan, of, e);
-    if (r >= 0)
-        r = add_written_layers(p, s, e);
+    if (r >= 0) /* captured layers are above the image's */
+        r = add_stored_layers(p, s->layers, s->n_layers, e);
     if (r >= 0 && s->image)
-        r = err_wrap(e, add_image_layers(p, s->image, e), "image");
+        r = err_wrap(e, add_stored_layers(p, s->image->layers, s->image->n, e), "image");
     else if (r >= 0 && of->image)
         r = err_wrap(e, add_image_dir(c, p, of->image, e), "image");
     if (r >= 0)
@@ -272,11 +243,9 @@ static int fill_local_plan(const struct backend_context *c, const char *id,
 int local_plan_new(const struct backend_context *c, const char *id, const struct backend_spec *s,
                    struct local_plan **ret, struct err *e)
 {
-    AUTO(local_plan_freep_) struct local_plan *p = calloc(1, sizeof *p);
+    AUTO(local_plan_freep_) struct local_plan *p = new0(sizeof *p);
     int r;
 
-    if (!p)
-        abort();
     p->fds[LOCAL_FD_CONTROL] = p->fds[LOCAL_FD_LISTENER] = -1;
     p->n = LOCAL_FD_LISTENER + 1;
     r = fill_local_plan(c, id, s, p, e);

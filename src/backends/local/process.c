@@ -41,14 +41,6 @@ static void leave_bucket(struct process_table *t, uint16_t i)
         *at = t->slots[i - 1].next;
 }
 
-static void *resize_array(void *p, size_t n, size_t size)
-{
-    p = reallocarray(p, n, size);
-    if (!p)
-        abort();
-    return p;
-}
-
 static void grow_table(struct process_table *t)
 {
     uint16_t old = t->cap;
@@ -56,8 +48,10 @@ static void grow_table(struct process_table *t)
     if (old >= LOCAL_SLOTS_MAX)
         abort(); /* more starts in one batch than this process can have clients */
     t->cap = old ? (uint16_t)(2 * old) : FIRST_SLOTS;
-    t->slots = resize_array(t->slots, t->cap, sizeof *t->slots);
-    t->buckets = resize_array(t->buckets, t->cap, sizeof *t->buckets);
+    t->slots = reallocarray(t->slots, t->cap, sizeof *t->slots);
+    t->buckets = reallocarray(t->buckets, t->cap, sizeof *t->buckets);
+    if (!t->slots || !t->buckets)
+        abort();
     memset(t->slots + old, 0, (size_t)(t->cap - old) * sizeof *t->slots);
     memset(t->buckets, 0, t->cap * sizeof *t->buckets);
     for (uint16_t i = t->cap; i > old; i--) {
@@ -140,20 +134,14 @@ void local_process_table_done(struct local_box *b)
 
 /* reporting to the owner */
 
+/* NULL: the process has no owner. */
 static struct backend_process *release_process(struct process_slot *s)
 {
-    struct backend_process *p = s->p;
+    struct backend_process *p = take_ptr(s->p);
 
-    s->p = NULL;
-    p->box = NULL;
+    if (p)
+        p->box = NULL;
     return p;
-}
-
-static void report_not_started(struct process_slot *s, int r, const struct err *e)
-{
-    struct backend_process *p = release_process(s);
-
-    p->events->started(p, r, e);
 }
 
 /* Reports the end of a process with an owner; frees the slot before, unless it is kept. */
@@ -184,8 +172,7 @@ static void adopt_owner(struct local_box *b, uint16_t i, struct backend_process 
     p->tag_ = slot_tag(&b->processes, i);
     p->proc = 0;
     p->pid = 0;
-    for (int k = 0; k < BACKEND_STDIO_MAX; k++)
-        p->stdio[k] = -1;
+    memset(p->stdio, -1, sizeof p->stdio);
 }
 
 static void fail_start_later(struct local_box *b, uint16_t i, const struct err *e)
@@ -193,9 +180,7 @@ static void fail_start_later(struct local_box *b, uint16_t i, const struct err *
     struct process_table *t = &b->processes;
     struct process_slot *s = &t->slots[i - 1];
 
-    s->failed = malloc(sizeof *s->failed);
-    if (!s->failed)
-        abort();
+    s->failed = new0(sizeof *s->failed);
     *s->failed = *e;
     s->next_failed = t->failed;
     t->failed = i;
@@ -210,7 +195,7 @@ void local_process_report_failed(struct local_box *b)
         uint16_t i = t->failed;
         struct process_slot *s = &t->slots[i - 1];
         struct err e = *s->failed;
-        struct backend_process *p = s->p ? release_process(s) : NULL;
+        struct backend_process *p = release_process(s);
 
         t->failed = s->next_failed;
         free_slot(t, i);
@@ -232,9 +217,10 @@ static int send_process_start(struct local_box *b, uint16_t i, const struct proc
     return r < 0 ? r : local_channel_start(b, slot_tag(&b->processes, i), &start, e);
 }
 
-void local_process_start(struct local_box *b, struct backend_process *p,
+void local_process_start(struct backend_box *backend, struct backend_process *p,
                          const struct process_start *s)
 {
+    struct local_box *b = local_box_of(backend);
     uint16_t i = take_slot(&b->processes);
     struct process_slot *slot = &b->processes.slots[i - 1];
     struct err e = { 0 };
@@ -247,8 +233,9 @@ void local_process_start(struct local_box *b, struct backend_process *p,
         fail_start_later(b, i, &e);
 }
 
-void local_process_reattach(struct local_box *b, struct backend_process *p, uint32_t proc)
+void local_process_reattach(struct backend_box *backend, struct backend_process *p, uint32_t proc)
 {
+    struct local_box *b = local_box_of(backend);
     struct process_table *t = &b->processes;
     uint16_t i = slot_by_proc(t, proc);
     struct err e = { 0 };
@@ -329,16 +316,15 @@ void local_process_drop(struct backend_process *p)
     release_process(s);
 }
 
-void local_process_forget(struct local_box *b, uint32_t proc)
+void local_process_forget(struct backend_box *backend, uint32_t proc)
 {
+    struct local_box *b = local_box_of(backend);
     uint16_t i = slot_by_proc(&b->processes, proc);
-    struct process_slot *s = i ? &b->processes.slots[i - 1] : NULL;
 
     local_channel_post_one(b, CONTROL_FORGET, TAG_NONE, proc);
-    if (!s || !s->ended)
+    if (!i || !b->processes.slots[i - 1].ended)
         return;
-    if (s->p)
-        release_process(s);
+    release_process(&b->processes.slots[i - 1]);
     free_slot(&b->processes, i);
 }
 
@@ -359,67 +345,62 @@ static bool take_stdio(struct backend_process *p, struct ipc_fds *fds, bool tty,
     return true;
 }
 
-/* Sends requests that were deferred until the process had a number. */
-static void send_deferred_requests(struct local_box *b, struct process_slot *s)
+/* Reports the start or the attachment; false: the descriptors are wrong, which may kill it. */
+static bool report_started(struct local_box *b, struct process_slot *s, struct ipc_fds *fds,
+                           bool tty, bool has_stdin, bool kill)
 {
-    if (s->sig)
-        local_channel_post_kill(b, s->proc, s->sig, (enum control_scope)s->scope);
-    if (s->close_stdin)
-        close_stdin_of(b, s);
-    s->sig = 0;
+    struct backend_process *p = s->p;
+    struct err e = { 0 };
+
+    if (!take_stdio(p, fds, tty, has_stdin)) {
+        int r = err_set(&e, ERR_UPSTREAM, "the sandbox sent %zu descriptors", fds->n);
+
+        if (kill)
+            signal_slot(b, s, SIGKILL, CONTROL_TREE);
+        release_process(s);
+        p->events->started(p, r, &e);
+        return false;
+    }
+    p->proc = s->proc;
+    p->pid = s->pid;
+    p->events->started(p, 0, NULL);
+    return true;
 }
 
-void local_process_on_started(struct local_box *b, const struct control_started *m,
+void local_process_on_started(struct local_box *b, const union supervisor_message *m,
                               struct ipc_fds *fds)
 {
     uint16_t i = slot_by_tag(&b->processes, m->head.tag);
     struct process_slot *s = i ? &b->processes.slots[i - 1] : NULL;
-    struct backend_process *p;
-    struct err e = { 0 };
 
     if (!s || s->started)
         return;
-    set_slot_proc(&b->processes, i, m->proc);
+    set_slot_proc(&b->processes, i, m->started.proc);
     s->started = true;
-    s->pid = m->pid;
-    send_deferred_requests(b, s);
-    p = s->p;
-    if (!p)
-        return;
-    if (!take_stdio(p, fds, s->tty, s->has_stdin)) {
-        int r = err_set(&e, ERR_UPSTREAM, "the sandbox sent %zu descriptors", fds->n);
-
-        signal_slot(b, s, SIGKILL, CONTROL_TREE);
-        report_not_started(s, r, &e);
-        return;
-    }
-    p->proc = m->proc;
-    p->pid = s->pid;
-    p->events->started(p, 0, NULL);
+    s->pid = m->started.pid;
+    if (s->sig) /* requests that were deferred until the process had a number */
+        local_channel_post_kill(b, s->proc, s->sig, (enum control_scope)s->scope);
+    if (s->close_stdin)
+        close_stdin_of(b, s);
+    s->sig = 0;
+    if (s->p)
+        report_started(b, s, fds, s->tty, s->has_stdin, true);
 }
 
-void local_process_on_attached(struct local_box *b, const struct control_attached *m,
+void local_process_on_attached(struct local_box *b, const union supervisor_message *m,
                                struct ipc_fds *fds)
 {
     uint16_t i = slot_by_tag(&b->processes, m->head.tag);
     struct process_slot *s = i ? &b->processes.slots[i - 1] : NULL;
     struct backend_process *p;
-    struct err e = { 0 };
 
     if (!s || !s->attaching)
         return;
     s->attaching = false;
     p = s->p;
-    if (!p)
+    if (!p || !report_started(b, s, fds, m->attached.flags & START_TTY,
+                              m->attached.flags & START_STDIN, false))
         return;
-    if (!take_stdio(p, fds, m->flags & START_TTY, m->flags & START_STDIN)) {
-        report_not_started(s, err_set(&e, ERR_UPSTREAM, "the sandbox sent %zu descriptors", fds->n),
-                           &e);
-        return;
-    }
-    p->proc = s->proc;
-    p->pid = s->pid;
-    p->events->started(p, 0, NULL);
     i = slot_by_tag(&b->processes, m->head.tag); /* the callback may have changed the table */
     if (i && b->processes.slots[i - 1].p == p && b->processes.slots[i - 1].ended)
         report_ended(b, i, NULL);
@@ -439,7 +420,7 @@ void local_process_on_failed(struct local_box *b, const struct control_failed *m
     if (e.code == ERR_SYS)
         e.code = backend_fault_code(e.sys);
     snprintf(e.msg, sizeof e.msg, "%.199s", m->msg);
-    p = s->p ? release_process(s) : NULL;
+    p = release_process(s);
     if (s->attaching)
         s->attaching = false; /* the process is unchanged */
     else
@@ -470,22 +451,10 @@ static void note_slot_end(struct process_slot *s, const struct control_proc *p)
     s->peak_bytes = p->peak_bytes;
 }
 
-/* Converts an end to the form of a listed process. */
-static struct control_proc end_as_listed(const struct control_exited *m)
-{
-    return (struct control_proc){ .how = m->how,
-                                  .status = m->status,
-                                  .sys = m->sys,
-                                  .oom_kills = m->oom_kills,
-                                  .cpu_ns = m->cpu_ns,
-                                  .peak_bytes = m->peak_bytes };
-}
-
 /* Reports a process that was killed before it had started as a failed start. */
 static void report_never_started(struct local_box *b, uint16_t i)
 {
-    struct process_slot *s = &b->processes.slots[i - 1];
-    struct backend_process *p = release_process(s);
+    struct backend_process *p = release_process(&b->processes.slots[i - 1]);
     struct err e = { 0 };
     int r = err_set(&e, ERR_CONFLICT, "the process was killed before it had started");
 
@@ -493,12 +462,19 @@ static void report_never_started(struct local_box *b, uint16_t i)
     p->events->started(p, r, &e);
 }
 
-void local_process_on_exited(struct local_box *b, const struct control_exited *m)
+void local_process_on_exited(struct local_box *b, const union supervisor_message *message,
+                             struct ipc_fds *fds)
 {
+    const struct control_exited *m = &message->exited;
     struct process_table *t = &b->processes;
     uint16_t i = m->head.tag ? slot_by_tag(t, m->head.tag) : slot_by_proc(t, m->proc);
     struct process_slot *s = i ? &t->slots[i - 1] : NULL;
-    struct control_proc end = end_as_listed(m);
+    const struct control_proc end = { .how = m->how,
+                                      .status = m->status,
+                                      .sys = m->sys,
+                                      .oom_kills = m->oom_kills,
+                                      .cpu_ns = m->cpu_ns,
+                                      .peak_bytes = m->peak_bytes };
 
     local_report_oom(b, m->oom_total);
     if (!s || s->ended)
@@ -533,12 +509,13 @@ void local_process_lose_all(struct local_box *b, const char *why)
 
     for (uint16_t i = 1; i <= t->cap && !b->freed; i++) {
         struct process_slot *s = &t->slots[i - 1];
-        struct backend_process *p = s->used && !s->failed && s->p ? release_process(s) : NULL;
         bool started = s->started && !s->attaching;
+        struct backend_process *p;
         struct err e = { 0 };
 
         if (!s->used || s->failed)
             continue;
+        p = release_process(s);
         free_slot(t, i);
         if (p && started)
             p->events->ended(p, &(struct backend_end){ .how = BACKEND_LOST, .msg = why });

@@ -86,22 +86,15 @@ static const char *next_default(struct str *rest)
     return s;
 }
 
-static size_t count_default_strings(struct str text)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < text.n; i++)
-        n += text.p[i] == '\0';
-    return n;
-}
-
 /* Adds the variables of the defaults, and usual ones, to those of the start. */
 static int merge_variables(struct str defaults, struct process_start *s, struct arena *a,
                            struct err *e)
 {
-    size_t n_asked = 0, n_own = count_default_strings(defaults), n;
+    size_t n_asked = 0, n_own = 0, n;
     const char **list, **own;
 
+    for (size_t i = 0; i < defaults.n; i++)
+        n_own += defaults.p[i] == '\0';
     while (s->envp && s->envp[n_asked])
         n_asked++;
     own = arena_array(a, n_own + 1, sizeof *own);

@@ -29,14 +29,6 @@ static bool is_test_step(const char *variable, const char *step)
     return name && strcmp(name, step) == 0;
 }
 
-/* The first process of a pid namespace ignores its own signals. */
-static void kill_self(void)
-{
-    if (getpid() != 1)
-        raise(SIGKILL);
-    _exit(128 + SIGKILL);
-}
-
 int build_run(struct sandbox_build *b, const struct sandbox_build_step *steps, size_t n,
               struct err *e)
 {
@@ -44,8 +36,11 @@ int build_run(struct sandbox_build *b, const struct sandbox_build_step *steps, s
         int r;
 
         snprintf(b->step, sizeof b->step, "%s", steps[i].name);
-        if (is_test_step("SANDBOXER_TEST_DIE_STEP", steps[i].name))
-            kill_self();
+        if (is_test_step("SANDBOXER_TEST_DIE_STEP", steps[i].name)) {
+            if (getpid() != 1) /* the first process of a pid namespace ignores its own signals */
+                raise(SIGKILL);
+            _exit(128 + SIGKILL);
+        }
         r = is_test_step("SANDBOXER_TEST_FAIL_STEP", steps[i].name)
                 ? err_set(e, ERR_BUSY, "failure injected by a test")
                 : steps[i].run(b, e);
@@ -83,12 +78,6 @@ static int map_identity(struct sandbox_build *b, struct err *e)
     int r = identity_map(b->supply, &want, &b->identity, e);
 
     return r < 0 ? r : send_child_fds(b, 0, &b->identity.userns, 1, e);
-}
-
-/* A plain user's process limit needs no cgroup: its user namespace has one. */
-static unsigned ignore_tolerable_limits(const struct sandbox_build *b, unsigned missing)
-{
-    return b->is_root ? missing : missing & ~(1u << CGROUP_PIDS);
 }
 
 static int refuse_missing(const struct sandbox_build *b, struct err *e)
@@ -138,7 +127,9 @@ static int set_group_limits(struct sandbox_build *b, struct err *e)
 
     if (r < 0)
         return r;
-    b->unenforced = ignore_tolerable_limits(b, missing); /* both enums have the same bits */
+    /* Both enums have the same bits. A plain user's process limit needs no cgroup: its user
+     * namespace has one. */
+    b->unenforced = b->is_root ? missing : missing & ~(1u << CGROUP_PIDS);
     if (b->plan->disk && build_on_disk(b) && !b->limited)
         b->unenforced |= LAUNCH_NO_DISK;
     return b->unenforced && (b->plan->flags & PLAN_STRICT) ? refuse_missing(b, e) : 0;
@@ -405,14 +396,10 @@ int build_sandbox(struct sandbox_build *b, struct err *e)
     b->groups = b->assign = -1;
     b->network = b->child_sync = b->launcher_sync = b->pidfd = b->changes = -1;
     listeners_init(&b->listeners);
-    b->host_mounts.n = 0;
-    b->host_mounts.read = false;
     for (size_t i = 0; i < BUILD_HOST_VIEWS; i++)
         b->host_views[i] = BUILD_VIEW_UNKNOWN;
     b->storage = b->box = b->sys = b->root = b->upper = -1;
-    b->empty[0] = '\0';
-    for (size_t i = 0; i < DRIVER_COUNTERS; i++)
-        b->counters[i] = -1;
+    memset(b->counters, -1, sizeof b->counters);
     r = build_run(b, launcher_steps, COUNT_OF(launcher_steps), e);
     if (r < 0)
         undo_build(b, e);

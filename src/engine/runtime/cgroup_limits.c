@@ -6,12 +6,15 @@
 
 enum { CPU_PERIOD_US = 100000 };
 
-static void format_limit(struct cgroup_setting *s, uint64_t value, const char *none)
+static struct cgroup_setting make_setting(const char *file, uint64_t value, const char *none)
 {
+    struct cgroup_setting s = { .file = file };
+
     if (value)
-        snprintf(s->value, sizeof s->value, "%llu", (unsigned long long)value);
+        snprintf(s.value, sizeof s.value, "%llu", (unsigned long long)value);
     else
-        snprintf(s->value, sizeof s->value, "%s", none);
+        snprintf(s.value, sizeof s.value, "%s", none);
+    return s;
 }
 
 /* Pages of a tmpfs are charged to the group like anonymous memory: with the sum as limit, a full
@@ -33,23 +36,17 @@ int cgroup_settings_v1(int controller, const struct cgroup_limits *l,
 {
     switch (controller) {
     case CGROUP_MEMORY:
-        out[0] = (struct cgroup_setting){ .file = "memory.limit_in_bytes" };
-        out[1] = (struct cgroup_setting){ .file = "memory.memsw.limit_in_bytes", .optional = true };
-        out[2] =
-            (struct cgroup_setting){ .file = "memory.kmem.tcp.limit_in_bytes", .optional = true };
-        format_limit(&out[0], group_memory(l), "-1");
-        format_limit(&out[1], group_memory(l), "-1");
-        format_limit(&out[2], l->memory, "-1");
+        out[0] = make_setting("memory.limit_in_bytes", group_memory(l), "-1");
+        out[1] = make_setting("memory.memsw.limit_in_bytes", group_memory(l), "-1");
+        out[2] = make_setting("memory.kmem.tcp.limit_in_bytes", l->memory, "-1");
+        out[1].optional = out[2].optional = true;
         return 3;
     case CGROUP_PIDS:
-        out[0] = (struct cgroup_setting){ .file = "pids.max" };
-        format_limit(&out[0], l->pids, "max");
+        out[0] = make_setting("pids.max", l->pids, "max");
         return 1;
     default:
-        out[0] = (struct cgroup_setting){ .file = "cpu.cfs_period_us" };
-        out[1] = (struct cgroup_setting){ .file = "cpu.cfs_quota_us" };
-        format_limit(&out[0], CPU_PERIOD_US, "");
-        format_limit(&out[1], cpu_quota(l), "-1");
+        out[0] = make_setting("cpu.cfs_period_us", CPU_PERIOD_US, "");
+        out[1] = make_setting("cpu.cfs_quota_us", cpu_quota(l), "-1");
         return 2;
     }
 }
@@ -59,15 +56,12 @@ int cgroup_settings_v2(int controller, const struct cgroup_limits *l,
 {
     switch (controller) {
     case CGROUP_MEMORY:
-        out[0] = (struct cgroup_setting){ .file = "memory.max" };
-        out[1] = (struct cgroup_setting){ .file = "memory.swap.max", .optional = true };
-        format_limit(&out[0], group_memory(l), "max");
-        snprintf(out[1].value, sizeof out[1].value, "%s", l->memory ? "0" : "max");
+        out[0] = make_setting("memory.max", group_memory(l), "max");
+        out[1] = make_setting("memory.swap.max", 0, l->memory ? "0" : "max");
+        out[1].optional = true;
         return 2;
     case CGROUP_PIDS:
-        out[0] = (struct cgroup_setting){ .file = "pids.max" };
-        format_limit(&out[0], l->pids, "max");
-        return 1;
+        return cgroup_settings_v1(controller, l, out);
     default:
         out[0] = (struct cgroup_setting){ .file = "cpu.max" };
         if (l->cpu_milli)
@@ -82,15 +76,12 @@ int cgroup_settings_v2(int controller, const struct cgroup_limits *l,
 int cgroup_settings_io(const char *disk, uint64_t bytes,
                        struct cgroup_setting out[CGROUP_SETTINGS_MAX])
 {
-    char value[24];
+    struct cgroup_setting each = make_setting("io.max", bytes, "max");
 
     if (!disk[0])
         return 0;
-    out[0] = (struct cgroup_setting){ .file = "io.max" };
-    if (bytes)
-        snprintf(value, sizeof value, "%llu", (unsigned long long)bytes);
-    else
-        memcpy(value, "max", sizeof "max");
-    snprintf(out[0].value, sizeof out[0].value, "%s rbps=%.20s wbps=%.20s", disk, value, value);
+    out[0] = each;
+    snprintf(out[0].value, sizeof out[0].value, "%s rbps=%.20s wbps=%.20s", disk, each.value,
+             each.value);
     return 1;
 }

@@ -179,25 +179,19 @@ static int make_owner_group(struct cgroup_host *h, int hierarchy, const struct c
     return r < 0 ? r : set_up_owner(h, hierarchy, dir, o, e);
 }
 
-static int make_parent_groups(struct cgroup_host *h, int hierarchy, const struct cgroup_owner *o,
-                              struct err *e)
-{
-    AUTO_CLOSE int base = -1;
-
-    if (hierarchy != CGROUP_V2_ || cgroup_tree_v2_limits(h))
-        return make_owner_group(h, hierarchy, o, e);
-    return cgroup_tree_make_shared(h, hierarchy, NULL, &base, e);
-}
-
 int cgroup_tree_make(struct cgroup_host *h, int hierarchy, const char *path,
                      const struct cgroup_owner *o, int *ret, struct err *e)
 {
     int top = cgroup_tree_top(h, hierarchy), r;
 
     for (int i = 0; mkdirat(top, path, 0755) < 0; i++) {
+        AUTO_CLOSE int base = -1;
+
         if (errno != ENOENT || !o || i == MAKE_TRIES)
             return err_sys(e, "creating cgroup %s", path);
-        r = make_parent_groups(h, hierarchy, o, e);
+        r = hierarchy != CGROUP_V2_ || cgroup_tree_v2_limits(h)
+                ? make_owner_group(h, hierarchy, o, e)
+                : cgroup_tree_make_shared(h, hierarchy, NULL, &base, e);
         if (r < 0)
             return r;
     }
@@ -205,33 +199,21 @@ int cgroup_tree_make(struct cgroup_host *h, int hierarchy, const char *path,
     return *ret < 0 ? err_sys(e, "opening cgroup %s", path) : 0;
 }
 
-static bool has_owner_limits(const struct cgroup_host *h, const struct cgroup_owner *o)
-{
-    for (size_t i = 0; i < CGROUP_SEEN_MAX; i++) {
-        const struct cgroup_owner *s = &h->seen[i];
-
-        if (strcmp(s->key, o->key) == 0)
-            return s->memory == o->memory && s->io == o->io && s->pids == o->pids &&
-                   s->cpu_milli == o->cpu_milli;
-    }
-    return false;
-}
-
-static void note_owner_limits(struct cgroup_host *h, const struct cgroup_owner *o)
+static struct cgroup_owner *find_seen_owner(struct cgroup_host *h, const char *key)
 {
     for (size_t i = 0; i < CGROUP_SEEN_MAX; i++)
-        if (strcmp(h->seen[i].key, o->key) == 0) {
-            h->seen[i] = *o;
-            return;
-        }
-    h->seen[h->next_seen++ % CGROUP_SEEN_MAX] = *o;
+        if (strcmp(h->seen[i].key, key) == 0)
+            return &h->seen[i];
+    return NULL;
 }
 
 int cgroup_tree_refresh(struct cgroup_host *h, const struct cgroup_owner *o, struct err *e)
 {
+    struct cgroup_owner *s = find_seen_owner(h, o->key);
     int r = 0;
 
-    if (has_owner_limits(h, o))
+    if (s && s->memory == o->memory && s->io == o->io && s->pids == o->pids &&
+        s->cpu_milli == o->cpu_milli)
         return 0;
     for (int i = 0; i <= CGROUP_CPU && r >= 0; i++)
         if (h->legacy[i] >= 0 && !(h->unified_has & (1u << i)))
@@ -239,7 +221,7 @@ int cgroup_tree_refresh(struct cgroup_host *h, const struct cgroup_owner *o, str
     if (r >= 0 && cgroup_tree_v2_limits(h))
         r = make_owner_group(h, CGROUP_V2_, o, e);
     if (r >= 0)
-        note_owner_limits(h, o);
+        *(s ? s : &h->seen[h->next_seen++ % CGROUP_SEEN_MAX]) = *o;
     return r;
 }
 
@@ -412,27 +394,19 @@ static bool sweep_owner(int top, const char *path, void *user)
     return false;
 }
 
-static void sweep_top(int top)
+static bool sweep_top(int top, const char *path, void *user)
 {
-    int fd = top < 0 ? -1 : cgroup_dir_open(top, ".");
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    const struct dirent *d;
+    const char *name = strrchr(path, '/') + 1;
 
-    if (!dir) {
-        drop_fd(&fd);
-        return;
-    }
-    while ((d = readdir(dir))) {
-        if (is_base_name(d->d_name))
-            each_group(top, d->d_name, sweep_owner, NULL);
-        if ((is_base_name(d->d_name) || is_flat_name(d->d_name)) && is_stale(top, d->d_name))
-            (void)unlinkat(top, d->d_name, AT_REMOVEDIR);
-    }
-    closedir(dir);
+    if (is_base_name(name))
+        each_group(top, path, sweep_owner, NULL);
+    if ((is_base_name(name) || is_flat_name(name)) && is_stale(top, path))
+        (void)unlinkat(top, path, AT_REMOVEDIR);
+    return false;
 }
 
 void cgroup_sweep(const struct cgroup_host *h)
 {
     for (int i = 0; i <= CGROUP_V2_; i++)
-        sweep_top(cgroup_tree_top(h, i));
+        each_group(cgroup_tree_top(h, i), ".", sweep_top, NULL);
 }

@@ -181,58 +181,39 @@ static int reduce_caps(struct sandbox_build *b, struct err *e)
     return r < 0 ? r : caps_ambient(keep, e);
 }
 
-static int place_init_fd(int *fd, int number)
-{
-    return *fd < 0 ? 0 : dup3(*fd, number, 0) < 0 ? -1 : 0;
-}
-
-static int move_up(int *fd, struct err *e)
-{
-    if (*fd >= 0 && (*fd = fcntl(*fd, F_DUPFD_CLOEXEC, HIGH)) < 0)
-        return err_sys(e, "moving a descriptor");
-    return 0;
-}
-
-static int place_init_fds(int *fds, int n, int first)
-{
-    int r = 0;
-
-    for (int i = 0; i < n && r >= 0; i++)
-        r = place_init_fd(&fds[i], first + i);
-    return r;
-}
-
-/* PID 1 gets only these descriptors; the sync socket closes on exec. */
+/* PID 1 gets only these descriptors; those without a number close on exec. */
 static int arrange_init_fds(struct sandbox_build *b, struct err *e)
 {
-    int *moved[] = { &b->control,   &b->listener,   &b->identity.range_lock,
-                     b->init_fd,    &b->child_sync, &b->upper,
-                     &b->box,       &b->groups,     &b->cgroup.kills,
-                     &b->cgroup.cpu };
-    int null = openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC), r = 0;
+    const struct {
+        int *fds, n, first; /* first 0: only moved */
+    } places[] = {
+        { &b->control, 1, INIT_CONTROL },
+        { &b->listener, 1, INIT_LISTENER },
+        { &b->identity.range_lock, 1, INIT_RANGE_LOCK },
+        { b->init_fd, 1, 0 },
+        { &b->child_sync, 1, 0 },
+        { b->listeners.fd, LISTENER_COUNT_, INIT_LISTENERS },
+        { &b->upper, 1, INIT_UPPER },
+        { &b->box, 1, INIT_BOX },
+        { &b->groups, 1, INIT_GROUPS },
+        { &b->cgroup.kills, 1, INIT_KILLS },
+        { &b->cgroup.cpu, 1, INIT_CPU },
+        { b->counters, DRIVER_COUNTERS, INIT_DISK },
+    };
+    int null = openat(AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC);
 
-    for (size_t i = 0; i < COUNT_OF(moved) && r >= 0; i++)
-        r = move_up(moved[i], e);
-    for (size_t i = 0; i < LISTENER_COUNT_ && r >= 0; i++)
-        r = move_up(&b->listeners.fd[i], e);
-    for (size_t i = 0; i < DRIVER_COUNTERS && r >= 0; i++)
-        r = move_up(&b->counters[i], e);
-    if (r < 0)
-        return r;
+    for (size_t i = 0; i < COUNT_OF(places); i++)
+        for (int *fd = places[i].fds; fd < places[i].fds + places[i].n; fd++)
+            if (*fd >= 0 && (*fd = fcntl(*fd, F_DUPFD_CLOEXEC, HIGH)) < 0)
+                return err_sys(e, "moving a descriptor");
     if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0)
         return err_sys(e, "opening /dev/null");
     if (sys_close_range(3, HIGH - 1) < 0)
         return err_sys(e, "closing descriptors");
-    if (place_init_fd(&b->control, INIT_CONTROL) < 0 ||
-        place_init_fd(&b->listener, INIT_LISTENER) < 0 ||
-        place_init_fd(&b->identity.range_lock, INIT_RANGE_LOCK) < 0 ||
-        place_init_fds(b->listeners.fd, LISTENER_COUNT_, INIT_LISTENERS) < 0 ||
-        place_init_fd(&b->upper, INIT_UPPER) < 0 || place_init_fd(&b->box, INIT_BOX) < 0 ||
-        place_init_fd(&b->groups, INIT_GROUPS) < 0 ||
-        place_init_fd(&b->cgroup.kills, INIT_KILLS) < 0 ||
-        place_init_fd(&b->cgroup.cpu, INIT_CPU) < 0 ||
-        place_init_fds(b->counters, DRIVER_COUNTERS, INIT_DISK) < 0)
-        return err_sys(e, "arranging descriptors");
+    for (size_t i = 0; i < COUNT_OF(places); i++)
+        for (int k = 0; places[i].first && k < places[i].n; k++)
+            if (places[i].fds[k] >= 0 && dup3(places[i].fds[k], places[i].first + k, 0) < 0)
+                return err_sys(e, "arranging descriptors");
     return 0;
 }
 

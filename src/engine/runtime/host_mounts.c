@@ -52,21 +52,14 @@ static bool is_visible_path(const char *path)
     return false;
 }
 
-static const struct host_mount *find_exact(const struct host_mounts *m, const char *path)
-{
-    for (size_t i = 0; i < m->n; i++)
-        if (strcmp(m->mounts[i].path, path) == 0)
-            return &m->mounts[i];
-    return NULL;
-}
-
 static int keep_mount(struct host_mounts *m, const char *path, struct err *e)
 {
     struct host_mount *at = &m->mounts[m->n];
     struct stat st;
 
-    if (find_exact(m, path)) /* mounted over: open() reaches the uppermost */
-        return 0;
+    for (size_t i = 0; i < m->n; i++)
+        if (strcmp(m->mounts[i].path, path) == 0) /* mounted over: open() reaches the uppermost */
+            return 0;
     if (m->n == HOST_MOUNTS_MAX || strlen(path) >= sizeof at->path)
         return err_set(
             e, ERR_TOO_BIG,

@@ -26,13 +26,6 @@ enum { RANGE_FIRST = 0x40000000, RANGE_COUNT = 0x3f00, OWN_PROCESSES = 4, STACK_
 static const char lock_dir[] = "/run/sandboxer";
 static const char lock_file[] = "/run/sandboxer/id-ranges";
 
-static int lock_slot(int fd, uint32_t slot)
-{
-    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = slot, .l_len = 1 };
-
-    return fcntl(fd, F_OFD_SETLK, &lock);
-}
-
 /* The directory also holds the daemon's socket, which `socket.mode` may open to other users: so
  * they may enter it, independent of our umask. */
 static int make_lock_dir(struct err *e)
@@ -48,10 +41,10 @@ static int make_lock_dir(struct err *e)
 static int take_range(uint32_t *ret_first, int *ret_lock, struct err *e)
 {
     AUTO_CLOSE int fd = -1;
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 };
     uint32_t start = (uint32_t)getpid();
-    int r;
+    int r = make_lock_dir(e);
 
-    r = make_lock_dir(e);
     if (r < 0)
         return r;
     fd = openat(AT_FDCWD, lock_file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -60,7 +53,8 @@ static int take_range(uint32_t *ret_first, int *ret_lock, struct err *e)
     for (uint32_t i = 0; i < RANGE_COUNT; i++) {
         uint32_t slot = (start + i) % RANGE_COUNT;
 
-        if (lock_slot(fd, slot) == 0) {
+        lock.l_start = slot;
+        if (fcntl(fd, F_OFD_SETLK, &lock) == 0) {
             *ret_first = RANGE_FIRST + slot * PLAN_IDS;
             *ret_lock = take_fd(&fd);
             return 0;
@@ -116,16 +110,15 @@ static int map_holder(pid_t pid, const uint32_t inside[2], uint32_t outside, uin
                       int *ret, struct err *e)
 {
     char path[64];
-    int r;
 
-    snprintf(path, sizeof path, "/proc/%d/uid_map", (int)pid);
-    r = idmap_write(path, inside[0], outside, count, e);
-    if (r < 0)
-        return r;
-    snprintf(path, sizeof path, "/proc/%d/gid_map", (int)pid);
-    r = idmap_write(path, inside[1], outside, count, e);
-    if (r < 0)
-        return r;
+    for (int i = 0; i < 2; i++) {
+        int r;
+
+        snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, i ? "gid_map" : "uid_map");
+        r = idmap_write(path, inside[i], outside, count, e);
+        if (r < 0)
+            return r;
+    }
     snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
     *ret = openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
     return *ret < 0 ? err_sys(e, "opening %s", path) : 0;

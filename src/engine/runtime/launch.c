@@ -4,16 +4,16 @@
 /* Only the used part of a plan is sent; plan_check() checks its size. */
 static const size_t sizes[] = {
     [LAUNCH_CREATE] = offsetof(struct launch_create, plan.mounts),
-    [LAUNCH_DESTROY] = sizeof(struct launch_destroy),
-    [LAUNCH_FREEZE] = sizeof(struct launch_hold),
-    [LAUNCH_THAW] = sizeof(struct launch_hold),
+    [LAUNCH_DESTROY] = sizeof(struct launch_named),
+    [LAUNCH_FREEZE] = sizeof(struct launch_named),
+    [LAUNCH_THAW] = sizeof(struct launch_named),
     [LAUNCH_ASSIGN] = sizeof(struct launch_assign),
     [LAUNCH_RELEASE] = sizeof(struct launch_release),
     [LAUNCH_CREATED] = sizeof(struct launch_created),
     [LAUNCH_FAILED] = sizeof(struct launch_failed),
     [LAUNCH_DESTROYED] = sizeof(struct launch_destroyed),
-    [LAUNCH_HELD] = sizeof(struct launch_held),
-    [LAUNCH_ASSIGNED] = sizeof(struct launch_assigned),
+    [LAUNCH_HELD] = sizeof(struct launch_named),
+    [LAUNCH_ASSIGNED] = sizeof(struct launch_named),
     [LAUNCH_RELEASED] = sizeof(struct launch_release),
 };
 
@@ -28,8 +28,7 @@ void launch_fill(struct launch_head *h, enum launch_type type, size_t size)
 /* Requests that begin with an id, in the same layout. */
 static bool names_sandbox(unsigned type)
 {
-    _Static_assert(offsetof(struct launch_destroy, id) == offsetof(struct launch_hold, id) &&
-                       offsetof(struct launch_assign, id) == offsetof(struct launch_hold, id),
+    _Static_assert(offsetof(struct launch_assign, id) == offsetof(struct launch_named, id),
                    "alike");
     return type == LAUNCH_DESTROY || type == LAUNCH_FREEZE || type == LAUNCH_THAW ||
            type == LAUNCH_ASSIGN;
@@ -48,7 +47,7 @@ int launch_check(const void *message, size_t n, struct err *e)
         (h->type == LAUNCH_CREATE ? n < sizes[h->type] || n > sizeof(struct launch_create)
                                   : n != sizes[h->type]))
         return err_set(e, ERR_INVALID, "a launcher message of type %u with %zu bytes", h->type, n);
-    if (names_sandbox(h->type) && !memchr(((const struct launch_hold *)message)->id, '\0', ID_MAX))
+    if (names_sandbox(h->type) && !memchr(((const struct launch_named *)message)->id, '\0', ID_MAX))
         return err_set(e, ERR_INVALID, "the sandbox id of a launcher message is not terminated");
     return 0;
 }

@@ -55,13 +55,9 @@ struct launch_create {
     struct plan plan; /* plan_size() bytes of it */
 };
 
-struct launch_destroy {
-    struct launch_head head;
-    char id[ID_MAX];
-};
-
-/* FREEZE and THAW. -ERR_UNSUPPORTED without a cgroup v2 group. */
-struct launch_hold {
+/* DESTROY, FREEZE and THAW; HELD and ASSIGNED. FREEZE and THAW: -ERR_UNSUPPORTED without a cgroup v2
+ * group. */
+struct launch_named {
     struct launch_head head;
     char id[ID_MAX];
 };
@@ -97,16 +93,6 @@ struct launch_destroyed {
     uint32_t oom_kills;
     uint32_t leftover; /* cgroups that could not be removed */
     int64_t peak_bytes;
-    char id[ID_MAX];
-};
-
-struct launch_held {
-    struct launch_head head;
-    char id[ID_MAX];
-};
-
-struct launch_assigned {
-    struct launch_head head;
     char id[ID_MAX];
 };
 

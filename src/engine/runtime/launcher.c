@@ -142,13 +142,18 @@ int launcher_create(const struct launcher *l, const struct plan *p, const int *f
     return ipc_send(l->sock, &m, size, fds, n, e);
 }
 
-int launcher_destroy(const struct launcher *l, const char *id, struct err *e)
+int launcher_ask(const struct launcher *l, enum launch_type type, const char *id, struct err *e)
 {
-    struct launch_destroy m = { 0 };
+    struct launch_named m = { 0 };
 
-    launch_fill(&m.head, LAUNCH_DESTROY, sizeof m);
+    launch_fill(&m.head, type, sizeof m);
     snprintf(m.id, sizeof m.id, "%s", id);
     return ipc_send(l->sock, &m, sizeof m, NULL, 0, e);
+}
+
+int launcher_destroy(const struct launcher *l, const char *id, struct err *e)
+{
+    return launcher_ask(l, LAUNCH_DESTROY, id, e);
 }
 
 int launcher_release(const struct launcher *l, struct err *e)
@@ -156,15 +161,6 @@ int launcher_release(const struct launcher *l, struct err *e)
     struct launch_release m;
 
     launch_fill(&m.head, LAUNCH_RELEASE, sizeof m);
-    return ipc_send(l->sock, &m, sizeof m, NULL, 0, e);
-}
-
-int launcher_hold(const struct launcher *l, const char *id, bool freeze, struct err *e)
-{
-    struct launch_hold m = { 0 };
-
-    launch_fill(&m.head, freeze ? LAUNCH_FREEZE : LAUNCH_THAW, sizeof m);
-    snprintf(m.id, sizeof m.id, "%s", id);
     return ipc_send(l->sock, &m, sizeof m, NULL, 0, e);
 }
 

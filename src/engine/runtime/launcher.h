@@ -21,8 +21,7 @@ union launch_answer {
     struct launch_created created;
     struct launch_failed failed;
     struct launch_destroyed destroyed;
-    struct launch_held held;
-    struct launch_assigned assigned;
+    struct launch_named named; /* HELD, ASSIGNED */
 };
 
 struct launcher_options {
@@ -58,7 +57,8 @@ int launcher_create(const struct launcher *l, const struct plan *p, const int *f
                     struct err *e);
 int launcher_destroy(const struct launcher *l, const char *id, struct err *e);
 int launcher_release(const struct launcher *l, struct err *e); /* LAUNCH_RELEASE */
-int launcher_hold(const struct launcher *l, const char *id, bool freeze, struct err *e);
+/* LAUNCH_DESTROY, LAUNCH_FREEZE, LAUNCH_THAW */
+int launcher_ask(const struct launcher *l, enum launch_type type, const char *id, struct err *e);
 int launcher_assign(const struct launcher *l, const char *id, const struct cgroup_owner *owner,
                     struct err *e);
 

@@ -117,29 +117,22 @@ static int open_reject_log(int *ret, struct err *e)
     return 0;
 }
 
-static int open_listeners_here(struct listeners *l, struct err *e)
-{
-    bool six = network_has_ipv6();
-    int r = open_reject_log(&l->fd[LISTENER_REJECTS], e);
-
-    for (size_t i = 0; i < COUNT_OF(listener_specs) && r >= 0; i++)
-        if (listener_specs[i].family == AF_INET || six)
-            r = open_boundary_listener(&listener_specs[i], &l->fd[listener_specs[i].slot], e);
-    if (r >= 0)
-        (void)netlink_socket(NETLINK_SOCK_DIAG, &l->fd[LISTENER_SOCKETS], NULL);
-    return r;
-}
-
 int listen_open(struct listeners *ret, struct err *e)
 {
+    bool six = network_has_ipv6();
     struct listeners l;
     int r;
 
     listeners_init(&l);
-    r = open_listeners_here(&l, e);
-    if (r < 0)
+    r = open_reject_log(&l.fd[LISTENER_REJECTS], e);
+    for (size_t i = 0; i < COUNT_OF(listener_specs) && r >= 0; i++)
+        if (listener_specs[i].family == AF_INET || six)
+            r = open_boundary_listener(&listener_specs[i], &l.fd[listener_specs[i].slot], e);
+    if (r < 0) {
         listeners_done(&l);
-    else
-        *ret = l;
-    return r;
+        return r;
+    }
+    (void)netlink_socket(NETLINK_SOCK_DIAG, &l.fd[LISTENER_SOCKETS], NULL);
+    *ret = l;
+    return 0;
 }

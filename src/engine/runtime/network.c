@@ -29,20 +29,6 @@ static int raise_loopback(struct err *e)
     return 0;
 }
 
-static int fill_namespace(int *ret, struct err *e)
-{
-    AUTO_CLOSE int net = openat(AT_FDCWD, "/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-    int r;
-
-    if (net < 0)
-        return err_sys(e, "opening /proc/self/ns/net");
-    r = raise_loopback(e);
-    if (r < 0)
-        return r;
-    *ret = take_fd(&net);
-    return 0;
-}
-
 int network_make(int home, int *ret, struct err *e)
 {
     AUTO_CLOSE int net = -1;
@@ -50,7 +36,8 @@ int network_make(int home, int *ret, struct err *e)
 
     if (unshare(CLONE_NEWNET) < 0)
         return err_sys(e, "creating a network namespace");
-    r = fill_namespace(&net, e);
+    net = openat(AT_FDCWD, "/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    r = net < 0 ? err_sys(e, "opening /proc/self/ns/net") : raise_loopback(e);
     if (home >= 0 && setns(home, CLONE_NEWNET) < 0)
         return err_sys(e, "returning to our own network namespace");
     if (r >= 0)

@@ -70,11 +70,6 @@ int plan_add_mount(struct plan *p, uint32_t root, const char *source, const char
     return 0;
 }
 
-static bool component_is_normal(struct str c)
-{
-    return c.n > 0 && c.n < 256 && !str_eq(c, STR(".")) && !str_eq(c, STR(".."));
-}
-
 /* A relative path of normal components only. */
 static bool is_normal_path(struct str rest)
 {
@@ -84,7 +79,8 @@ static bool is_normal_path(struct str rest)
         bool more = str_find(rest, '/') < rest.n;
 
         rest = str_cut(rest, '/', &part);
-        if (!component_is_normal(part) || (more && rest.n == 0))
+        if (part.n == 0 || part.n >= 256 || str_eq(part, STR(".")) || str_eq(part, STR("..")) ||
+            (more && rest.n == 0))
             return false;
     } while (rest.n);
     return true;
@@ -120,16 +116,12 @@ int plan_check_target(const char *target, struct err *e)
 
 static int check_hostname(const char *name, struct err *e)
 {
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-.";
     size_t n = strlen(name);
 
-    if (n == 0 || name[0] == '-' || name[0] == '.' || name[n - 1] == '-' || name[n - 1] == '.')
-        goto bad;
-    for (size_t i = 0; i < n; i++)
-        if (!((name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z') ||
-              (name[i] >= '0' && name[i] <= '9') || name[i] == '-' || name[i] == '.'))
-            goto bad;
-    return 0;
-bad:
+    if (n > 0 && strspn(name, allowed) == n && !strchr("-.", name[0]) && !strchr("-.", name[n - 1]))
+        return 0;
     return err_set(e, ERR_INVALID, "'%s' is not a valid hostname: use letters, digits, '-' and '.'",
                    name);
 }

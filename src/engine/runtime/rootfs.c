@@ -19,6 +19,7 @@
 enum {
     LOCKED_DOWN = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
     READ_ONLY = LOCKED_DOWN | MOUNT_ATTR_RDONLY,
+    BENEATH = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
     OPTIONS_MAX = 4096, /* the limit of mount(2): a page */
     LAYER_ROOM = sizeof "layer999/libx32:",
 };
@@ -88,51 +89,36 @@ int rootfs_storage(struct sandbox_build *b, struct err *e)
     return 0;
 }
 
-/* Paths in the storage: the writable layer, and the work directories of overlayfs. */
+/* The writable layer in the storage. */
 static const char *upper_dir(const struct sandbox_build *b)
 {
     return build_on_disk(b) ? "box/" STORAGE_FS : "upper";
 }
 
-static const char *work_prefix(const struct sandbox_build *b)
-{
-    return build_on_disk(b) ? "box/" : "";
-}
-
-/* Reads the inode number of a stored layer's info file, which is beside its fs/. Not through "..",
- * which openat2(2) refuses when anything on the machine is renamed meanwhile. */
-static int number_layer(int store, const char *layer, uint64_t *ret, struct err *e)
-{
-    char path[PLAN_LAYER_MAX + sizeof "/info"];
-    const char *end = strrchr(layer, '/');
-    AUTO_CLOSE int info = -1;
-    struct stat st;
-
-    snprintf(path, sizeof path, "%.*s/info", end ? (int)(end - layer) : 0, layer);
-    info = sys_openat2(store, path, O_PATH, 0,
-                       RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
-    if (info < 0 || fstat(info, &st) < 0)
-        return err_sys(e, "opening %s", path);
-    *ret = st.st_ino;
-    return 0;
-}
-
-/* No file of a layer has a higher number than its info file, which was written last. */
+/* No file of a stored layer has a higher inode number than its info file, which was written last
+ * and is beside its fs/. Not through "..", which openat2(2) refuses when anything on the machine is
+ * renamed meanwhile. */
 static int find_highest_number(const struct sandbox_build *b, int store, uint64_t *ret,
                                struct err *e)
 {
-    uint64_t number;
-    int r = 0;
-
     *ret = 0;
-    for (uint32_t i = 0; i < b->plan->n_layers && r >= 0; i++) {
-        if (b->plan->layers[i].root != PLAN_STORE)
+    for (uint32_t i = 0; i < b->plan->n_layers; i++) {
+        const struct plan_layer *l = &b->plan->layers[i];
+        const char *end = strrchr(l->path, '/');
+        char path[PLAN_LAYER_MAX + sizeof "/info"];
+        AUTO_CLOSE int info = -1;
+        struct stat st;
+
+        if (l->root != PLAN_STORE)
             continue;
-        r = number_layer(store, b->plan->layers[i].path, &number, e);
-        if (r >= 0 && number > *ret)
-            *ret = number;
+        snprintf(path, sizeof path, "%.*s/info", end ? (int)(end - l->path) : 0, l->path);
+        info = sys_openat2(store, path, O_PATH, 0, BENEATH);
+        if (info < 0 || fstat(info, &st) < 0)
+            return err_sys(e, "opening %s", path);
+        if (st.st_ino > *ret)
+            *ret = st.st_ino;
     }
-    return r;
+    return 0;
 }
 
 static int make_box(const struct sandbox_build *b, int *ret, struct err *e)
@@ -143,9 +129,7 @@ static int make_box(const struct sandbox_build *b, int *ret, struct err *e)
     int r;
 
     if (store >= 0)
-        at.boxes = boxes =
-            sys_openat2(store, STORAGE_BOXES, O_RDONLY | O_DIRECTORY, 0,
-                        RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+        at.boxes = boxes = sys_openat2(store, STORAGE_BOXES, O_RDONLY | O_DIRECTORY, 0, BENEATH);
     if (boxes < 0)
         return err_sys(e, "opening %s/%s", b->store, STORAGE_BOXES);
     r = find_highest_number(b, store, &at.above, e);
@@ -184,16 +168,6 @@ static int attach_box(struct sandbox_build *b, int box, struct err *e)
     return mounts_attach_known(tree, b->storage, "box", e);
 }
 
-/* Locks the box as long as any process of the sandbox lives, through its own mount, which has no
- * parent directory. */
-static int lock_box(struct sandbox_build *b, struct err *e)
-{
-    b->box = openat(b->storage, "box", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (b->box < 0 || flock(b->box, LOCK_EX | LOCK_NB) < 0)
-        return err_sys(e, "locking the writable layer");
-    return 0;
-}
-
 int rootfs_box(struct sandbox_build *b, struct err *e)
 {
     AUTO_CLOSE int box = -1;
@@ -209,7 +183,14 @@ int rootfs_box(struct sandbox_build *b, struct err *e)
     drop_fd(&b->sys);
     if (r >= 0)
         r = attach_box(b, box, e);
-    return r < 0 ? r : lock_box(b, e);
+    if (r < 0)
+        return r;
+    /* Locks the box as long as any process of the sandbox lives, through its own mount, which has
+     * no parent directory. */
+    b->box = openat(b->storage, "box", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (b->box < 0 || flock(b->box, LOCK_EX | LOCK_NB) < 0)
+        return err_sys(e, "locking the writable layer");
+    return 0;
 }
 
 static int make_sandbox_dirs(const struct sandbox_build *b, int dir,
@@ -365,12 +346,6 @@ static int make_image_root(struct sandbox_build *b, struct err *e)
     return r < 0 ? r : open_tmp(b, e);
 }
 
-static int use_storage_as_root(struct sandbox_build *b, struct err *e)
-{
-    b->root = fcntl(b->storage, F_DUPFD_CLOEXEC, 0);
-    return b->root < 0 ? err_sys(e, "duplicating a descriptor") : 0;
-}
-
 /* Where system directories are overlays, their work directories must not be visible inside: the
  * root is then a directory of the storage and not the storage itself. It is attached elsewhere,
  * because an upper directory and its work directory must be on one mount. */
@@ -389,8 +364,10 @@ static int make_separate_root(struct sandbox_build *b, struct err *e)
 static int make_host_root(struct sandbox_build *b, struct err *e)
 {
     bool apart = build_on_disk(b) || (b->plan->flags & PLAN_WRITABLE_SYSTEM);
-    int r = apart ? make_separate_root(b, e) : use_storage_as_root(b, e);
+    int r = apart ? make_separate_root(b, e) : 0;
 
+    if (!apart && (b->root = fcntl(b->storage, F_DUPFD_CLOEXEC, 0)) < 0)
+        return err_sys(e, "duplicating a descriptor");
     if (r >= 0)
         r = make_sandbox_dirs(b, b->root, skeleton_dirs, skeleton_dir_count, e);
     if (r >= 0 && b->supply != IDENTITY_ONE &&
@@ -426,24 +403,19 @@ static int restore_host_root(struct sandbox_build *b, struct err *e)
     return r;
 }
 
-/* Opens a read-only view of the writable layer, for PID 1 to hand out: without the mounts that
- * cover parts of it. */
-static int open_upper_view(struct sandbox_build *b, struct err *e)
-{
-    bool is_root =
-        !b->plan->n_layers && !(b->plan->flags & PLAN_WRITABLE_SYSTEM) && !build_on_disk(b);
-    int r = mounts_copy_bare(b->storage, is_root ? "" : upper_dir(b), &b->upper, e);
-
-    return r < 0 ? r : mounts_restrict(b->upper, READ_ONLY | MOUNT_ATTR_NOEXEC, -1, e);
-}
-
 int rootfs_root(struct sandbox_build *b, struct err *e)
 {
+    bool is_storage =
+        !b->plan->n_layers && !(b->plan->flags & PLAN_WRITABLE_SYSTEM) && !build_on_disk(b);
     int r = plan_has_image(b->plan) ? make_image_root(b, e)
             : b->plan->n_layers     ? restore_host_root(b, e)
                                     : make_host_root(b, e);
 
-    return r < 0 ? r : open_upper_view(b, e);
+    /* A read-only view of the writable layer, for PID 1 to hand out: without the mounts that cover
+     * parts of it. */
+    if (r >= 0)
+        r = mounts_copy_bare(b->storage, is_storage ? "" : upper_dir(b), &b->upper, e);
+    return r < 0 ? r : mounts_restrict(b->upper, READ_ONLY | MOUNT_ATTR_NOEXEC, -1, e);
 }
 
 /* Whether a layer has a directory of that name, not a link, which could lead anywhere. */
@@ -453,8 +425,7 @@ static bool layer_has_dir(const struct sandbox_build *b, uint32_t layer, const c
     char path[64];
 
     snprintf(path, sizeof path, "layer%u/%s", layer, name);
-    dir = sys_openat2(b->storage, path, O_PATH | O_DIRECTORY, 0,
-                      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    dir = sys_openat2(b->storage, path, O_PATH | O_DIRECTORY, 0, BENEATH);
     return dir >= 0;
 }
 
@@ -477,7 +448,7 @@ static int mount_system_overlay(struct sandbox_build *b, const char *name, struc
         return r;
     snprintf(host, sizeof host, "%s-lower", name);
     snprintf(upper, sizeof upper, "%s/%s", upper_dir(b), name);
-    snprintf(work, sizeof work, "%s%s-work", work_prefix(b), name);
+    snprintf(work, sizeof work, "%s%s-work", build_on_disk(b) ? "box/" : "", name);
     snprintf(place, sizeof place, "root/%s", name);
     for (uint32_t i = 0; i < b->plan->n_layers; i++)
         if (layer_has_dir(b, i, name))
@@ -502,21 +473,15 @@ static int attach_system_dir(struct sandbox_build *b, const char *name, struct e
                                                  : rootfs_attach_host(b, &entry, e);
 }
 
-static bool leads_to(int dir, const char *name, const char *target)
-{
-    char now[64];
-    ssize_t n = readlinkat(dir, name, now, sizeof now);
-
-    return n == (ssize_t)strlen(target) && memcmp(now, target, (size_t)n) == 0;
-}
-
 /* A layer may contain the link already, or another file of that name. */
 static int make_system_link(struct sandbox_build *b, const char *name, const char *target,
                             struct err *e)
 {
+    char now[64];
+    ssize_t n = readlinkat(b->root, name, now, sizeof now);
     int r;
 
-    if (leads_to(b->root, name, target))
+    if (n == (ssize_t)strlen(target) && memcmp(now, target, (size_t)n) == 0)
         return 0;
     act_as_sandbox_root(b);
     r = symlinkat(target, b->root, name);
@@ -586,20 +551,10 @@ int rootfs_mounts(struct sandbox_build *b, struct err *e)
     return 0;
 }
 
-/* Checks that nothing is mounted above the root: it would be reachable by "..". */
-static int check_root_is_top(struct err *e)
+int rootfs_pivot(struct sandbox_build *b, struct err *e)
 {
     struct stat root, above;
 
-    if (stat("/", &root) < 0 || stat("/..", &above) < 0)
-        return err_sys(e, "reading the attributes of the new root");
-    if (root.st_dev != above.st_dev || root.st_ino != above.st_ino)
-        return err_set(e, ERR_BUG, "something is mounted above the new root");
-    return 0;
-}
-
-int rootfs_pivot(struct sandbox_build *b, struct err *e)
-{
     if (fchdir(b->root) < 0)
         return err_sys(e, "entering the new root");
     if (sys_pivot_root(".", ".") < 0)
@@ -610,5 +565,10 @@ int rootfs_pivot(struct sandbox_build *b, struct err *e)
         return err_sys(e, "detaching the old root");
     if (chdir("/") < 0)
         return err_sys(e, "entering /");
-    return check_root_is_top(e);
+    /* Checks that nothing is mounted above the root: it would be reachable by "..". */
+    if (stat("/", &root) < 0 || stat("/..", &above) < 0)
+        return err_sys(e, "reading the attributes of the new root");
+    if (root.st_dev != above.st_dev || root.st_ino != above.st_ino)
+        return err_set(e, ERR_BUG, "something is mounted above the new root");
+    return 0;
 }

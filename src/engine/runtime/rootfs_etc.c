@@ -241,23 +241,6 @@ static int bind_entry(struct sandbox_build *b, const char *name, struct err *e)
     return copy_host_etc_file(b, name, e);
 }
 
-static int make_etc_entry(struct sandbox_build *b, const struct skeleton_name *s, struct err *e)
-{
-    const char *name = s->path + strlen("etc/");
-
-    switch (s->kind) {
-    case SKELETON_LINK:
-        return link_etc(b, name, s->target, e);
-    case SKELETON_COPY:
-        return copy_host_etc_file(b, name, e);
-    case SKELETON_BIND:
-        return bind_entry(b, name, e);
-    case SKELETON_STEP:
-        return 0;
-    }
-    return 0;
-}
-
 static int fill_etc(struct sandbox_build *b, struct err *e)
 {
     int r = generate_users(b, e);
@@ -268,8 +251,15 @@ static int fill_etc(struct sandbox_build *b, struct err *e)
         r = mounts_place_dir(b->root, "etc/ssl", 0755, e);
     if (r >= 0)
         r = copy_timezone(b, e);
-    for (size_t i = 0; i < skeleton_name_count && r >= 0; i++)
-        r = make_etc_entry(b, &skeleton_names[i], e);
+    for (size_t i = 0; i < skeleton_name_count && r >= 0; i++) {
+        const struct skeleton_name *s = &skeleton_names[i];
+        const char *name = s->path + strlen("etc/");
+
+        r = s->kind == SKELETON_LINK   ? link_etc(b, name, s->target, e)
+            : s->kind == SKELETON_COPY ? copy_host_etc_file(b, name, e)
+            : s->kind == SKELETON_BIND ? bind_entry(b, name, e)
+                                       : 0;
+    }
     return r;
 }
 
@@ -330,20 +320,6 @@ static int copy_dir_attributes(int etc, const struct stat *st, struct err *e)
     return 0;
 }
 
-static int make_etc(const struct sandbox_build *b, const char *layer, int *ret, struct err *e)
-{
-    AUTO_CLOSE int etc = -1;
-    char path[32];
-
-    snprintf(path, sizeof path, "%s/etc", layer);
-    if (mkdirat(b->storage, path, 0755) < 0 ||
-        (etc = openat(b->storage, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
-        fchown(etc, b->self, b->self) < 0)
-        return err_sys(e, "creating the layer of the sandbox's own files");
-    *ret = take_fd(&etc);
-    return 0;
-}
-
 /* Writes the files to a layer above all others: it hides the image's files without changing them,
  * and they do not count as written by the sandbox. An /etc that is not a directory stays: nothing
  * could be written there without following or hiding it. */
@@ -352,14 +328,18 @@ int rootfs_own_names(const struct sandbox_build *b, const char *layer, struct er
     AUTO_CLOSE int etc = -1;
     struct stat st;
     bool is_there = find_etc(b, &st);
+    char path[32];
     int r;
 
     if (mkdirat(b->storage, layer, 0755) < 0)
         return err_sys(e, "creating the layer of the sandbox's own files");
     if (is_there && !S_ISDIR(st.st_mode))
         return 0;
-    r = make_etc(b, layer, &etc, e);
-    if (r >= 0)
-        r = write_own_files(b, etc, e);
+    snprintf(path, sizeof path, "%s/etc", layer);
+    if (mkdirat(b->storage, path, 0755) < 0 ||
+        (etc = openat(b->storage, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) < 0 ||
+        fchown(etc, b->self, b->self) < 0)
+        return err_sys(e, "creating the layer of the sandbox's own files");
+    r = write_own_files(b, etc, e);
     return r < 0 || !is_there ? r : copy_dir_attributes(etc, &st, e);
 }

@@ -30,13 +30,8 @@ _Static_assert(COUNT_OF(views) == BUILD_HOST_VIEWS, "a descriptor for each");
 
 /* Before Linux 6.15 only an attached mount can be a layer, or be copied. They are attached to this
  * directory of the old root, one on top of the other, and removed with it. So no path below it may
- * be used afterwards: read_mounts() opens the mounts there before. */
+ * be used afterwards: host_mounts_read() opens the mounts there before. */
 static const char cover[] = "/usr";
-
-static int read_mounts(struct sandbox_build *b, struct err *e)
-{
-    return b->host_mounts.read ? 0 : host_mounts_read("/proc/self/mountinfo", &b->host_mounts, e);
-}
 
 /* Opens a file of the host, on any mount. */
 static int open_host(const struct sandbox_build *b, const char *path, int *ret, struct err *e)
@@ -172,14 +167,6 @@ static int attach_nested(struct sandbox_build *b, const char *path, struct err *
     return r;
 }
 
-static int attach_apart(struct sandbox_build *b, const struct host_entry *at, int host,
-                        struct err *e)
-{
-    int r = attach_overlay(b, at, host, e);
-
-    return r < 0 || !at->is_dir ? r : attach_nested(b, at->path, e);
-}
-
 static int attach_shared(const struct sandbox_build *b, const struct host_entry *at, int host,
                          struct err *e)
 {
@@ -193,13 +180,18 @@ int rootfs_attach_host(struct sandbox_build *b, const struct host_entry *at, str
 {
     bool apart = b->plan->flags & PLAN_SYSTEM_APART;
     AUTO_CLOSE int host = -1;
-    int known = apart ? read_mounts(b, e) : 0, r = open_host(b, at->path, &host, e);
+    int r, known = 0;
 
+    if (apart && !b->host_mounts.read)
+        known = host_mounts_read("/proc/self/mountinfo", &b->host_mounts, e);
+    r = open_host(b, at->path, &host, e);
     if (r < 0)
         return r;
     if (!apart)
         return attach_shared(b, at, host, e);
-    r = known < 0 ? known : attach_apart(b, at, host, e);
+    r = known < 0 ? known : attach_overlay(b, at, host, e);
+    if (r >= 0 && at->is_dir)
+        r = attach_nested(b, at->path, e);
     if (r < 0 && (at->is_dir || known < 0) && (b->plan->flags & PLAN_SYSTEM_EITHER))
         return attach_shared(b, at, host, e);
     return err_wrap(

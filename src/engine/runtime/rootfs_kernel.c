@@ -91,22 +91,13 @@ static int attach_dev(const struct sandbox_build *b, int *ret, struct err *e)
     return r;
 }
 
-/* Terminals come from one pool of the machine (kernel.pty.max): a sandbox has a bounded share. */
-static int mount_terminals(const struct sandbox_build *b, int dev, struct err *e)
-{
-    char options[80];
-
-    snprintf(options, sizeof options, "newinstance,ptmxmode=0666,mode=0620,max=%u",
-             b->plan->terminals);
-    return mounts_new("devpts", dev, "pts", QUIET, options, e);
-}
-
 /* /dev and /dev/shm are directories of the writable tmpfs: a separate file system would cost more
  * than all files of a sandbox. /dev is read-only once it is filled. */
 int rootfs_dev(struct sandbox_build *b, struct err *e)
 {
     struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
     AUTO_CLOSE int dev = -1, shm = -1;
+    char terminals[80];
     int r = b->apart ? mounts_copy(b->storage, "shm", &shm, e)
                      : mounts_copy(b->root, "dev/shm", &shm, e);
 
@@ -114,8 +105,12 @@ int rootfs_dev(struct sandbox_build *b, struct err *e)
         r = attach_dev(b, &dev, e);
     if (r >= 0)
         r = fill_dev(b, dev, e);
+    /* Terminals come from one pool of the machine (kernel.pty.max): a sandbox has a bounded
+     * share. */
+    snprintf(terminals, sizeof terminals, "newinstance,ptmxmode=0666,mode=0620,max=%u",
+             b->plan->terminals);
     if (r >= 0)
-        r = mount_terminals(b, dev, e);
+        r = mounts_new("devpts", dev, "pts", QUIET, terminals, e);
     if (r >= 0)
         r = mounts_attach_known(shm, dev, "shm", e);
     if (r < 0)
@@ -155,14 +150,6 @@ static int attach_empty(struct sandbox_build *b, const char *path, struct err *e
     if (r >= 0)
         snprintf(b->empty, sizeof b->empty, "%s", path);
     return r;
-}
-
-/* Removes its name after the last copy, so that no process can find it or write to it. */
-static int seal_empty(const struct sandbox_build *b, struct err *e)
-{
-    if (b->empty[0] && unlinkat(b->storage, empty_name, AT_REMOVEDIR) < 0)
-        return err_sys(e, "removing the name of the empty directory");
-    return 0;
 }
 
 static int attach_read_only(const struct sandbox_build *b, const char *path, struct err *e)
@@ -312,5 +299,8 @@ int rootfs_sys(struct sandbox_build *b, struct err *e)
         r = mask_all(b, list, COUNT_OF(list), e);
     if (r >= 0)
         r = mask_buses(b, e);
-    return r < 0 ? r : seal_empty(b, e);
+    /* After the last copy, so that no process can find it or write to it. */
+    if (r >= 0 && b->empty[0] && unlinkat(b->storage, empty_name, AT_REMOVEDIR) < 0)
+        return err_sys(e, "removing the name of the empty directory");
+    return r;
 }

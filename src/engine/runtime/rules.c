@@ -39,39 +39,20 @@ struct rule_part {
     int code;
 };
 
-#define FAMILY(f)                                                                                  \
+#define PART(kind_, ...)                                                                           \
     {                                                                                              \
-        .kind = PART_FAMILY, .n = 1, .value = { NFPROTO_##f }                                      \
+        .kind = PART_##kind_, __VA_ARGS__                                                          \
     }
-#define PROTOCOL(p)                                                                                \
-    {                                                                                              \
-        .kind = PART_PROTOCOL, .n = 1, .value = { IPPROTO_##p }                                    \
-    }
-#define TO4(bytes, ...)                                                                            \
-    {                                                                                              \
-        .kind = PART_NETWORK, .offset = 16, .n = bytes, .value = { __VA_ARGS__ }                   \
-    }
-#define TO_LOOPBACK6                                                                               \
-    {                                                                                              \
-        .kind = PART_NETWORK, .offset = 24, .n = 16, .value = { [15] = 1 }                         \
-    }
+#define FAMILY(f)       PART(FAMILY, .n = 1, .value = { NFPROTO_##f })
+#define PROTOCOL(p)     PART(PROTOCOL, .n = 1, .value = { IPPROTO_##p })
+#define TO4(bytes, ...) PART(NETWORK, .offset = 16, .n = bytes, .value = { __VA_ARGS__ })
+#define TO_LOOPBACK6    PART(NETWORK, .offset = 24, .n = 16, .value = { [15] = 1 })
 #define PORT_AT(at, p)                                                                             \
-    {                                                                                              \
-        .kind = PART_TRANSPORT, .offset = at, .n = 2, .value = {                                   \
-            (uint8_t)((p) >> 8),                                                                   \
-            (uint8_t)((p)&0xff)                                                                    \
-        }                                                                                          \
-    }
+    PART(TRANSPORT, .offset = at, .n = 2, .value = { (uint8_t)((p) >> 8), (uint8_t)((p)&0xff) })
 #define FROM_PORT(p) PORT_AT(0, p)
 #define TO_PORT(p)   PORT_AT(2, p)
-#define ACCEPT                                                                                     \
-    {                                                                                              \
-        .kind = PART_VERDICT, .code = NF_ACCEPT                                                    \
-    }
-#define RETURN                                                                                     \
-    {                                                                                              \
-        .kind = PART_VERDICT, .code = NFT_RETURN                                                   \
-    }
+#define ACCEPT       PART(VERDICT, .code = NF_ACCEPT)
+#define RETURN       PART(VERDICT, .code = NFT_RETURN)
 
 static const struct {
     const char *name;

@@ -112,6 +112,15 @@ static void answer_failure(struct server *s, const char *id, const char *step,
     send_launch_answer(s, &m, sizeof m, NULL, 0);
 }
 
+static void answer_named(struct server *s, enum launch_type type, const char *id)
+{
+    struct launch_named m = { 0 };
+
+    launch_fill(&m.head, type, sizeof m);
+    snprintf(m.id, sizeof m.id, "%s", id);
+    send_launch_answer(s, &m, sizeof m, NULL, 0);
+}
+
 static struct live_sandbox **find_live(struct server *s, const char *id)
 {
     struct live_sandbox **at = &s->live;
@@ -180,12 +189,6 @@ static int check_launch_request(struct server *s, const struct launch_create *m,
     return r;
 }
 
-/* The plan's id if it is valid, so that a refusal can name the sandbox. */
-static const char *plan_id_or_empty(const struct plan *p)
-{
-    return memchr(p->id, '\0', sizeof p->id) && id_valid("sbx_", str_from(p->id)) ? p->id : "";
-}
-
 static void serve_create(struct server *s, const void *message, struct ipc_fds *fds)
 {
     const struct launch_create *m = message;
@@ -209,7 +212,11 @@ static void serve_create(struct server *s, const void *message, struct ipc_fds *
         close_plan_fds(&b);
     }
     if (r < 0) {
-        answer_failure(s, plan_id_or_empty(&m->plan), b.step, &e);
+        /* with the id, if it is valid, so that a refusal can name the sandbox */
+        bool named =
+            memchr(m->plan.id, '\0', sizeof m->plan.id) && id_valid("sbx_", str_from(m->plan.id));
+
+        answer_failure(s, named ? m->plan.id : "", b.step, &e);
         return;
     }
     given[1] = take_fd(&b.changes);
@@ -225,15 +232,6 @@ static void serve_create(struct server *s, const void *message, struct ipc_fds *
     drop_fd(&given[2]);
     if (s->mute) /* the peer has gone before it learned of this sandbox: it ends with us */
         s->live->ephemeral = true;
-}
-
-/* Killing PID 1 kills its whole pid namespace; after it was reaped, no process is left. */
-static void end_processes(const struct server *s, struct live_sandbox *box)
-{
-    kill(box->pid, SIGKILL);
-    cgroup_kill(&s->cgroups, box->id);
-    build_reap(box->pid, box->pidfd);
-    drop_fd(&box->pidfd);
 }
 
 /* Forgets a sandbox, which may keep running. */
@@ -253,7 +251,11 @@ static void destroy_live_sandbox(struct server *s, struct live_sandbox **at,
     struct live_sandbox *box = *at;
     struct cgroup_usage usage;
 
-    end_processes(s, box);
+    /* Killing PID 1 kills its whole pid namespace; after it was reaped, no process is left. */
+    kill(box->pid, SIGKILL);
+    cgroup_kill(&s->cgroups, box->id);
+    build_reap(box->pid, box->pidfd);
+    drop_fd(&box->pidfd);
     cgroup_read(&s->cgroups, box->id, &usage);
     report->oom_kills = usage.oom_kills;
     report->peak_bytes = usage.peak_bytes;
@@ -261,17 +263,9 @@ static void destroy_live_sandbox(struct server *s, struct live_sandbox **at,
     forget_sandbox(at);
 }
 
-/* Destroys a sandbox of another or dead launcher: its groups are found by its id. */
-static void destroy_unknown_sandbox(struct server *s, const char *id,
-                                    struct launch_destroyed *report)
-{
-    cgroup_kill(&s->cgroups, id);
-    report->leftover = (uint32_t)cgroup_remove(&s->cgroups, id);
-}
-
 static void serve_destroy(struct server *s, const void *message, struct ipc_fds *fds)
 {
-    const struct launch_destroy *m = message;
+    const struct launch_named *m = message;
     struct launch_destroyed done = { 0 };
     struct live_sandbox **at = find_live(s, m->id);
     struct err e;
@@ -281,10 +275,12 @@ static void serve_destroy(struct server *s, const void *message, struct ipc_fds 
         answer_failure(s, "", "", &e);
         return;
     }
-    if (*at)
+    if (*at) {
         destroy_live_sandbox(s, at, &done);
-    else
-        destroy_unknown_sandbox(s, m->id, &done);
+    } else { /* of another or dead launcher: its groups are found by its id */
+        cgroup_kill(&s->cgroups, m->id);
+        done.leftover = (uint32_t)cgroup_remove(&s->cgroups, m->id);
+    }
     s->untidy = true;
     launch_fill(&done.head, LAUNCH_DESTROYED, sizeof done);
     snprintf(done.id, sizeof done.id, "%s", m->id);
@@ -293,20 +289,16 @@ static void serve_destroy(struct server *s, const void *message, struct ipc_fds 
 
 static void serve_hold(struct server *s, const void *message, struct ipc_fds *fds)
 {
-    const struct launch_hold *m = message;
-    struct launch_held done = { 0 };
+    const struct launch_named *m = message;
+    bool valid = id_valid("sbx_", str_from(m->id));
     struct err e;
-    int r = id_valid("sbx_", str_from(m->id))
-                ? cgroup_freeze(&s->cgroups, m->id, m->head.type == LAUNCH_FREEZE, &e)
-                : err_set(&e, ERR_INVALID, "invalid sandbox id");
+    int r = valid ? cgroup_freeze(&s->cgroups, m->id, m->head.type == LAUNCH_FREEZE, &e)
+                  : err_set(&e, ERR_INVALID, "invalid sandbox id");
 
-    if (r < 0) {
-        answer_failure(s, id_valid("sbx_", str_from(m->id)) ? m->id : "", "", &e);
-        return;
-    }
-    launch_fill(&done.head, LAUNCH_HELD, sizeof done);
-    snprintf(done.id, sizeof done.id, "%s", m->id);
-    send_launch_answer(s, &done, sizeof done, NULL, 0);
+    if (r < 0)
+        answer_failure(s, valid ? m->id : "", "", &e);
+    else
+        answer_named(s, LAUNCH_HELD, m->id);
 }
 
 /* Sends the groups to PID 1 on a socket that only PID 1 reads: these descriptors allow moving any
@@ -357,16 +349,13 @@ static void serve_assign(struct server *s, const void *message, struct ipc_fds *
     const struct launch_assign *m = message;
     const struct str id = { m->id, strnlen(m->id, sizeof m->id) };
     struct live_sandbox *box = id_valid("sbx_", id) ? *find_live(s, m->id) : NULL;
-    struct launch_assigned done = { 0 };
     struct err e = { 0 };
     int r = assign_owner(s, m, box, &e);
 
-    launch_fill(&done.head, LAUNCH_ASSIGNED, sizeof done);
-    snprintf(done.id, sizeof done.id, "%s", m->id);
     if (r < 0)
         answer_failure(s, box ? m->id : "", "", &e);
     else
-        send_launch_answer(s, &done, sizeof done, NULL, 0);
+        answer_named(s, LAUNCH_ASSIGNED, m->id);
     if (box)
         drop_fd(&box->assign); /* PID 1 exits unless it received its groups */
     if (box && r < 0 &&
@@ -409,24 +398,19 @@ static int serve_request_message(struct server *s, const void *message, size_t n
     return 0;
 }
 
-/* The caller may be gone: nothing of its own is kept open by us any longer. */
-static void detach_from_caller(void)
-{
-    (void)dup2(STDIN_FILENO, STDERR_FILENO); /* /dev/null */
-    (void)chdir("/");
-}
-
 static void server_done(struct server *s)
 {
     struct launch_destroyed unused;
 
     while (s->live) {
-        if (s->live->ephemeral)
-            detach_from_caller();
-        if (s->live->ephemeral)
-            destroy_live_sandbox(s, &s->live, &unused);
-        else
+        if (!s->live->ephemeral) {
             forget_sandbox(&s->live);
+            continue;
+        }
+        /* The caller may be gone: nothing of its own is kept open by us any longer. */
+        (void)dup2(STDIN_FILENO, STDERR_FILENO); /* /dev/null */
+        (void)chdir("/");
+        destroy_live_sandbox(s, &s->live, &unused);
     }
     cgroup_tidy(&s->cgroups);
     if (getpid() % SWEEP_EVERY == 0) /* for all launchers: occasionally is enough */

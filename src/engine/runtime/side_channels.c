@@ -173,16 +173,6 @@ static int disable_speculation(unsigned long which, const char *name, struct err
     return 0;
 }
 
-/* Creates a core scheduling cookie that all processes of this sandbox inherit. ENODEV: cores have
- * one thread each; EINVAL: the kernel was built without it. */
-static int own_cores(struct err *e)
-{
-    if (prctl(PR_SCHED_CORE, PR_SCHED_CORE_CREATE, 0, CORE_OF_PROCESS, 0) < 0 && errno != ENODEV &&
-        errno != EINVAL)
-        return err_sys(e, "reserving cores for the sandbox (core scheduling)");
-    return 0;
-}
-
 int side_channels_guard(struct sandbox_build *b, struct err *e)
 {
     int r;
@@ -195,7 +185,12 @@ int side_channels_guard(struct sandbox_build *b, struct err *e)
     r = disable_speculation(PR_SPEC_STORE_BYPASS, "store bypass", e);
     if (r >= 0)
         r = disable_speculation(PR_SPEC_INDIRECT_BRANCH, "indirect branch", e);
-    return r < 0 ? r : own_cores(e);
+    /* Creates a core scheduling cookie that all processes of this sandbox inherit. ENODEV: cores
+     * have one thread each; EINVAL: the kernel was built without it. */
+    if (r >= 0 && prctl(PR_SCHED_CORE, PR_SCHED_CORE_CREATE, 0, CORE_OF_PROCESS, 0) < 0 &&
+        errno != ENODEV && errno != EINVAL)
+        return err_sys(e, "reserving cores for the sandbox (core scheduling)");
+    return r;
 }
 
 /* --- probes --- */

@@ -242,17 +242,9 @@ static int accept_fds(const union supervisor_message *m, struct ipc_fds *fds, st
 _Static_assert(sizeof(struct control_exited) >= sizeof(struct control_failed),
                "the largest message that has no list");
 
-/* Zeroes the fields that an older PID 1 did not send. */
-static void zero_missing_fields(union supervisor_message *m, size_t n)
-{
-    enum { KNOWN = sizeof(struct control_exited) };
-
-    if (m->head.type != CONTROL_PROCS && m->head.type != CONTROL_WHO_IS && n < KNOWN)
-        memset(m->room_ + n, 0, KNOWN - n);
-}
-
 int supervisor_next(int sock, union supervisor_message *ret, struct ipc_fds *ret_fds, struct err *e)
 {
+    enum { KNOWN = sizeof(struct control_exited) };
     struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
     ssize_t n = ipc_recv(sock, ret, sizeof *ret, &fds, e);
     int r;
@@ -260,8 +252,9 @@ int supervisor_next(int sock, union supervisor_message *ret, struct ipc_fds *ret
     if (n <= 0)
         return (int)n;
     r = control_check(ret, (size_t)n, e);
-    if (r >= 0)
-        zero_missing_fields(ret, (size_t)n);
+    /* Zeroes the fields that an older PID 1 did not send. */
+    if (r >= 0 && ret->head.type != CONTROL_PROCS && ret->head.type != CONTROL_WHO_IS && n < KNOWN)
+        memset(ret->room_ + n, 0, (size_t)(KNOWN - n));
     if (r >= 0)
         r = accept_fds(ret, &fds, e);
     if (r < 0)

@@ -178,7 +178,7 @@ static void fuzz_launch(const uint8_t *data, size_t size)
         return;
     must(h->magic == LAUNCH_MAGIC && h->size == size);
     if (h->type == LAUNCH_DESTROY)
-        must(strlen(((const struct launch_destroy *)m)->id) < ID_MAX);
+        must(strlen(((const struct launch_named *)m)->id) < ID_MAX);
     else if (h->type == LAUNCH_CREATE &&
              plan_check(&((const struct launch_create *)m)->plan,
                         size - offsetof(struct launch_create, plan), NULL) == 0)

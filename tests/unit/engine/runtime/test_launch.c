@@ -8,7 +8,7 @@
 
 static union {
     struct launch_head head;
-    struct launch_destroy destroy;
+    struct launch_named destroy;
     char room[sizeof(struct launch_create) + 1];
 } m;
 
@@ -17,12 +17,12 @@ static const struct {
     size_t size;
 } types[] = {
     { LAUNCH_CREATE, sizeof(struct launch_create) },
-    { LAUNCH_DESTROY, sizeof(struct launch_destroy) },
-    { LAUNCH_FREEZE, sizeof(struct launch_hold) },
-    { LAUNCH_THAW, sizeof(struct launch_hold) },
-    { LAUNCH_HELD, sizeof(struct launch_held) },
+    { LAUNCH_DESTROY, sizeof(struct launch_named) },
+    { LAUNCH_FREEZE, sizeof(struct launch_named) },
+    { LAUNCH_THAW, sizeof(struct launch_named) },
+    { LAUNCH_HELD, sizeof(struct launch_named) },
     { LAUNCH_ASSIGN, sizeof(struct launch_assign) },
-    { LAUNCH_ASSIGNED, sizeof(struct launch_assigned) },
+    { LAUNCH_ASSIGNED, sizeof(struct launch_named) },
     { LAUNCH_RELEASE, sizeof(struct launch_release) },
     { LAUNCH_RELEASED, sizeof(struct launch_release) },
     { LAUNCH_CREATED, sizeof(struct launch_created) },
