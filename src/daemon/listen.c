@@ -118,14 +118,6 @@ static bool is_socket_served(const char *path)
            (errno != ECONNREFUSED && errno != ENOENT);
 }
 
-static const char *name_file_type(mode_t mode)
-{
-    return S_ISREG(mode)   ? "a file"
-           : S_ISDIR(mode) ? "a directory"
-           : S_ISLNK(mode) ? "a symbolic link"
-                           : "a device or FIFO";
-}
-
 int doors_check_path(const char *path, struct err *e)
 {
     struct stat st;
@@ -136,7 +128,11 @@ int doors_check_path(const char *path, struct err *e)
         return err_set(e, ERR_CONFLICT,
                        "socket.path: %s is %s, not a socket, and is not replaced; name another "
                        "path (socket.path, SANDBOXER_SOCKET) or move it away",
-                       path, name_file_type(st.st_mode));
+                       path,
+                       S_ISREG(st.st_mode)   ? "a file"
+                       : S_ISDIR(st.st_mode) ? "a directory"
+                       : S_ISLNK(st.st_mode) ? "a symbolic link"
+                                             : "a device or FIFO");
     return 0;
 }
 
@@ -320,23 +316,17 @@ void doors_close(struct doors *d)
 
 /* The lock file is unlinked before the lock is released: a process that then gets the lock sees
  * that its file has no name, and makes a new one. */
-static void remove_lock(const struct doors *d)
-{
-    char name[LOCK_NAME_MAX];
-
-    name_lock(d->path, name);
-    if (d->lock >= 0 && is_lock_current(d->lock, name))
-        unlink(name);
-}
-
 void doors_remove(struct doors *d)
 {
+    char lock[LOCK_NAME_MAX];
     struct stat st;
 
     if (d->path[0]) {
         if (lstat(d->path, &st) == 0 && st.st_dev == d->device && st.st_ino == d->inode)
             unlink(d->path);
-        remove_lock(d);
+        name_lock(d->path, lock);
+        if (d->lock >= 0 && is_lock_current(d->lock, lock))
+            unlink(lock);
     }
     doors_close(d);
 }

@@ -251,17 +251,6 @@ static int set_places(struct monitor *w, const struct monitor_request *message,
     return r;
 }
 
-/* Not answered: the result goes to the report. */
-static void start_workspace_copy(struct monitor *w, const struct monitor_request *message,
-                                 const struct ipc_fds *fds)
-{
-    const struct grants g = grants_of(w->options);
-    struct err e;
-
-    if (copies_start(&w->groups[COPIES], &g, message, fds, &e) < 0)
-        log_failure(w, &e);
-}
-
 static void end_child(const struct children *of, uint64_t id)
 {
     pid_t pid = children_find(of, id);
@@ -273,6 +262,8 @@ static void end_child(const struct children *of, uint64_t id)
 static int serve_kind(struct monitor *w, const struct monitor_request *message,
                       const struct ipc_fds *fds, struct err *e)
 {
+    const struct grants g = grants_of(w->options);
+
     switch ((enum monitor_kind)message->kind) {
     case MONITOR_EGRESS:
         return start_egress_worker(w, message, fds, e);
@@ -282,8 +273,9 @@ static int serve_kind(struct monitor *w, const struct monitor_request *message,
     case MONITOR_END_FETCH:
         end_child(&w->groups[FETCHERS], message->worker);
         return 0;
-    case MONITOR_SYNC:
-        start_workspace_copy(w, message, fds);
+    case MONITOR_SYNC: /* not answered: the result goes to the report */
+        if (copies_start(&w->groups[COPIES], &g, message, fds, e) < 0)
+            log_failure(w, e);
         return 0;
     case MONITOR_PLACES:
         return set_places(w, message, fds, e);
@@ -292,37 +284,31 @@ static int serve_kind(struct monitor *w, const struct monitor_request *message,
     }
 }
 
-static void serve_monitor_request(struct monitor *w, const struct monitor_request *message,
-                                  const struct ipc_fds *fds)
-{
-    struct err e = { 0 };
-    int r = monitor_request_check(message, &e);
-
-    if (r >= 0)
-        r = serve_kind(w, message, fds, &e);
-    if (r < 0)
-        send_answer(w, message->id, r, &e, -1);
-}
-
 /* False when the control plane has closed its end, or broke the protocol. */
 static bool serve_some(struct monitor *w)
 {
     for (int i = 0; i < REQUESTS_AT_ONCE; i++) {
         struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
         struct monitor_request message;
-        struct err e;
+        struct err e = { 0 };
         ssize_t n = ipc_recv(w->sock, &message, sizeof message, &fds, &e);
+        int r;
 
         if (n == -(ssize_t)ERR_BUSY)
             return true;
         if (n == 0)
             return false;
-        if (n == (ssize_t)sizeof message)
-            serve_monitor_request(w, &message, &fds);
-        else
-            log_failure(w, n < 0 ? &e
-                                 : &(struct err){ .code = ERR_INVALID,
-                                                  .msg = "a request of the wrong size" });
+        if (n > 0 && n != (ssize_t)sizeof message)
+            n = err_set(&e, ERR_INVALID, "a request of the wrong size");
+        if (n < 0) {
+            log_failure(w, &e);
+            continue;
+        }
+        r = monitor_request_check(&message, &e);
+        if (r >= 0)
+            r = serve_kind(w, &message, &fds, &e);
+        if (r < 0)
+            send_answer(w, message.id, r, &e, -1);
     }
     return true;
 }
@@ -345,13 +331,6 @@ static bool reap_monitor_children(struct monitor *w, int *ret_status)
         }
     }
     return ended;
-}
-
-static int open_monitor_signals(void)
-{
-    static const int list[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP };
-
-    return signals_open(list, COUNT_OF(list), NULL);
 }
 
 /* child 0: signals are dropped. */
@@ -382,14 +361,6 @@ static void kill_children(const struct children *of)
         kill(of->child[i].pid, SIGKILL);
 }
 
-static void end_workers(struct monitor *w, struct pollfd *signals)
-{
-    kill_children(&w->groups[FETCHERS]); /* they have nothing to finish */
-    await_workers(w, signals, clock_mono() + WORKERS_END_NS);
-    kill_children(&w->groups[WORKERS]);
-    await_workers(w, signals, clock_mono() + WORKERS_END_NS);
-}
-
 /* The descriptors that are always watched, and the jobs behind them. */
 enum { WAIT_SOCK, WAIT_SIGNALS, WAIT_ADDRESSES, WAIT_JOBS };
 
@@ -406,10 +377,7 @@ static const struct {
 
 static void init_monitor(struct monitor *w, int sock, pid_t child, const struct monitor_options *o)
 {
-    w->sock = sock;
-    w->child = child;
-    w->options = o;
-    w->no_gate = GATE_CLOSED;
+    *w = (struct monitor){ .sock = sock, .child = child, .options = o, .no_gate = GATE_CLOSED };
     w->gate = o->gate ? o->gate : &w->no_gate;
     for (size_t i = 0; i < GROUP_COUNT_; i++) {
         w->groups[i].what = groups[i].what;
@@ -423,14 +391,13 @@ static int64_t next_deadline(struct monitor *w)
 {
     int64_t job = jobs_deadline(&w->jobs), tidy = clock_mono() + TIDY_NS;
 
-    if (gate_tidy(w->gate))
-        return job;
-    return job && job < tidy ? job : tidy;
+    return gate_tidy(w->gate) || (job && job < tidy) ? job : tidy;
 }
 
 int monitor_run(int sock, pid_t child, const struct monitor_options *o)
 {
-    AUTO_CLOSE int signals = open_monitor_signals();
+    static const int passed[] = { SIGCHLD, SIGTERM, SIGINT, SIGHUP };
+    AUTO_CLOSE int signals = signals_open(passed, COUNT_OF(passed), NULL);
     static struct monitor w;
     struct pollfd waits[WAIT_JOBS + JOBS_MAX] = {
         [WAIT_SOCK] = { .fd = sock, .events = POLLIN },
@@ -453,7 +420,10 @@ int monitor_run(int sock, pid_t child, const struct monitor_options *o)
         if (waits[WAIT_SOCK].revents && !serve_some(&w))
             waits[WAIT_SOCK].fd = -1; /* it is about to end */
     }
-    end_workers(&w, &waits[WAIT_SIGNALS]);
+    kill_children(&w.groups[FETCHERS]); /* they have nothing to finish */
+    await_workers(&w, &waits[WAIT_SIGNALS], clock_mono() + WORKERS_END_NS);
+    kill_children(&w.groups[WORKERS]);
+    await_workers(&w, &waits[WAIT_SIGNALS], clock_mono() + WORKERS_END_NS);
     return status;
 }
 
@@ -474,18 +444,18 @@ int monitor_sync(struct requests *q, const struct control_sync *m, struct err *e
                                        .receive = m->receive,
                                        .flags = m->flags };
 
-    if (m->manifest_in >= 0) {
-        message.has |= MONITOR_HAS_MANIFEST_IN;
-        fds[n++] = m->manifest_in;
-    }
-    if (m->client >= 0) {
-        message.has |= MONITOR_HAS_CLIENT;
-        fds[n++] = m->client;
-    }
-    if (m->accept >= 0) {
-        message.has |= MONITOR_HAS_ACCEPT;
-        fds[n++] = m->accept;
-    }
+    const struct {
+        int fd;
+        uint32_t bit;
+    } more[] = { { m->manifest_in, MONITOR_HAS_MANIFEST_IN },
+                 { m->client, MONITOR_HAS_CLIENT },
+                 { m->accept, MONITOR_HAS_ACCEPT } };
+
+    for (size_t i = 0; i < COUNT_OF(more); i++)
+        if (more[i].fd >= 0) {
+            message.has |= more[i].bit;
+            fds[n++] = more[i].fd;
+        }
     name_sandbox(&message, m->sandbox);
     snprintf(message.top, sizeof message.top, "%s", m->top);
     return requests_notify(q, &message, fds, n, e);

@@ -86,11 +86,7 @@ static void write_network_member(struct json_writer *w, const struct json *objec
     const struct json *v =
         object && object->type == JSON_OBJECT ? json_get(object, str_from(key)) : NULL;
 
-    json_key(w, str_from(key));
-    if (v)
-        json_put_tree(w, v);
-    else
-        json_put_null(w);
+    json_field_tree(w, key, v ? v : &(const struct json){ .type = JSON_NULL });
 }
 
 /* Writes the arguments that determine the network of a new sandbox, in any interface's form. */
@@ -182,12 +178,7 @@ void grant_stored(struct trust *t, const struct grant_record *r, bool is_stored)
 
 void grants_peer_ended(struct peer *p)
 {
-    struct link *next;
-
-    for (struct link *m = list_first(&p->trust->grants); m; m = next) {
-        struct call_grant *g = container_of(m, struct call_grant, link);
-
-        next = list_after(&p->trust->grants, m);
+    LIST_EACH (struct call_grant, g, &p->trust->grants, link) {
         if (strcmp(g->record.peer, p->record.id) == 0)
             g->record.expires_ns = 0; /* removed by the next sweep */
     }

@@ -47,32 +47,13 @@ static int64_t least_allowance(const struct trust *t, const struct trust_identit
     return least;
 }
 
-/* The allowance for a sandbox; the strictest if its peer was released. */
-static int64_t use_allowance(const struct trust *t, const struct trust_identity *d,
-                             const struct peer_use *u)
-{
-    return u->peer ? role_allowance(t, d, u->peer->record.role) : least_allowance(t, d);
-}
-
-static void end_exhausted_sandboxes(struct trust *t, struct trust_identity *d, struct list *l,
+/* d NULL: all of them. The strictest allowance counts for sandboxes whose peer was released. */
+static void end_exhausted_sandboxes(struct trust *t, const struct trust_identity *d, struct list *l,
                                     int64_t lived)
 {
-    for (struct link *m = list_first(l), *next; m; m = next) {
-        struct peer_use *u = container_of(m, struct peer_use, link);
-
-        next = list_after(l, m);
-        if (!u->to_ns && lived >= use_allowance(t, d, u))
-            end_exhausted_sandbox(t, u);
-    }
-}
-
-static void end_all_sandboxes(struct trust *t, struct list *l)
-{
-    for (struct link *m = list_first(l), *next; m; m = next) {
-        const struct peer_use *u = container_of(m, struct peer_use, link);
-
-        next = list_after(l, m);
-        if (!u->to_ns)
+    LIST_EACH_SAFE (struct peer_use, u, l, link) {
+        if (!u->to_ns && (!d || lived >= (u->peer ? role_allowance(t, d, u->peer->record.role)
+                                                  : least_allowance(t, d))))
             end_exhausted_sandbox(t, u);
     }
 }
@@ -82,8 +63,8 @@ static void end_sandboxes_of_children(struct trust *t,
                                       struct trust_identity *d) /* NOLINT(misc-no-recursion) */
 {
     LIST_EACH (struct trust_identity, child, &d->made, of_maker) {
-        end_all_sandboxes(t, &child->recent);
-        end_all_sandboxes(t, &child->older);
+        end_exhausted_sandboxes(t, NULL, &child->recent, 0);
+        end_exhausted_sandboxes(t, NULL, &child->older, 0);
         end_sandboxes_of_children(t, child);
     }
 }

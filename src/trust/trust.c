@@ -43,28 +43,10 @@ void case_add_usage(struct trust_case *c, struct peer *p)
         c->above[i].usage = family_usage(d->maker, clock_wall());
 }
 
-static void add_case_rates(struct trust_case *c, const struct peer *p, const char *tool)
-{
-    struct trust_identity *d = p->identity_;
-
-    c->rate_ns = identity_rate(d, tool)->rate_ns;
-    for (size_t i = 0; i < c->n_above; i++, d = d->maker)
-        c->above[i].rate_ns = identity_rate(d->maker, tool)->rate_ns;
-}
-
-static void store_rates(const struct trust_decision *d, const struct trust_case *c,
-                        const struct peer *p)
-{
-    struct trust_identity *x = p->identity_;
-
-    identity_rate(x, d->rule->tool)->rate_ns = d->rate_ns;
-    for (size_t i = 0; i < c->n_above; i++, x = x->maker)
-        identity_rate(x->maker, d->rule->tool)->rate_ns = d->above_rate_ns[i];
-}
-
 /* Completes the question with the state of the peer. */
 static void make_trust_case(struct trust *t, const struct trust_question *q, struct trust_case *c)
 {
+    struct trust_identity *d = q->peer->identity_;
     const struct trust_rule *rule =
         t->policy.bundle ? trust_bundle_find(t->policy.bundle, q->tool) : NULL;
 
@@ -77,14 +59,15 @@ static void make_trust_case(struct trust *t, const struct trust_question *q, str
                               .client = q->peer->record.client,
                               .declares = q->declares,
                               .makes = q->makes,
-                              .terms =
-                                  q->peer->identity_->is_token ? &q->peer->identity_->terms : NULL,
+                              .terms = d->is_token ? &d->terms : NULL,
                               .now_ns = clock_mono() };
     if (!rule)
         return;
     c->network_approved = has_network_approved(q);
     case_add_makers(c, q->peer);
-    add_case_rates(c, q->peer, rule->tool);
+    c->rate_ns = identity_rate(d, rule->tool)->rate_ns;
+    for (size_t i = 0; i < c->n_above; i++, d = d->maker)
+        c->above[i].rate_ns = identity_rate(d->maker, rule->tool)->rate_ns;
     c->granted = t->n_grants && grant_find(t, q) != NULL;
     if (rule->creates)
         case_add_usage(c, q->peer);
@@ -102,11 +85,6 @@ static void on_trust_op_later(struct loop_later *l)
     struct trust_op *op = container_of(l, struct trust_op, later_);
 
     finish_trust_op(op, op->r_, &op->err_);
-}
-
-static void finish_trust_op_later(struct trust_op *op)
-{
-    (void)loop_later(op->trust_->loop, &op->later_, on_trust_op_later, NULL);
 }
 
 /* The action after a verdict is stored. The op may be cancelled by then. */
@@ -203,28 +181,20 @@ static bool refuse_to_hold(struct trust_op *op)
     return true;
 }
 
-/* Holds the call. True: its record is being stored. */
-static bool hold_call(struct trust_op *op, const struct trust_decision *d)
-{
-    struct held_call *h = NULL;
-
-    op->r_ = trust_hold_call(op, d, &h, &op->err_);
-    if (op->r_ < 0)
-        return false;
-    memcpy(op->verdict.request_id, h->record.id, sizeof op->verdict.request_id);
-    record_verdict(op, h, true);
-    return true;
-}
-
 /* Stores records that must precede the answer. True: a write is pending. */
 static bool record_before_answer(struct trust_op *op, const struct trust_decision *d)
 {
     struct verdict *v = &op->verdict;
     struct call_grant *g = d->used_grant ? grant_find(op->trust_, &op->ask) : NULL;
+    struct held_call *h = NULL;
 
     if (v->kind == VERDICT_REQUIRE_APPROVAL) {
-        if (hold_call(op, d))
+        op->r_ = trust_hold_call(op, d, &h, &op->err_);
+        if (op->r_ >= 0) {
+            memcpy(v->request_id, h->record.id, sizeof v->request_id);
+            record_verdict(op, h, true);
             return true;
+        }
         if (!refuse_to_hold(op))
             return false;
     }
@@ -242,18 +212,10 @@ static bool record_before_answer(struct trust_op *op, const struct trust_decisio
     return true;
 }
 
-static void deny_ended_peer(struct trust_op *op)
-{
-    struct verdict *v = &op->verdict;
-
-    *v = (struct verdict){ .kind = VERDICT_DENY, .would = VERDICT_DENY };
-    snprintf(v->rule, sizeof v->rule, "peer");
-    snprintf(v->reason, sizeof v->reason, "the session has ended: register again");
-}
-
 static void evaluate_question(struct trust_op *op, struct trust_decision *d)
 {
     struct peer *p = op->ask.peer;
+    struct trust_identity *x = p->identity_;
     struct trust_case c;
 
     make_trust_case(op->trust_, &op->ask, &c);
@@ -261,7 +223,9 @@ static void evaluate_question(struct trust_op *op, struct trust_decision *d)
     op->verdict = d->verdict;
     op->verdict.granted = d->used_grant;
     if (d->rule)
-        store_rates(d, &c, p);
+        identity_rate(x, d->rule->tool)->rate_ns = d->rate_ns;
+    for (size_t i = 0; d->rule && i < c.n_above; i++, x = x->maker)
+        identity_rate(x->maker, d->rule->tool)->rate_ns = d->above_rate_ns[i];
     if (d->rule && d->rule->creates && d->verdict.kind == VERDICT_ALLOW)
         uses_reserve(p, op->ask.makes > 1 ? op->ask.makes : 1);
     peer_seen(p);
@@ -304,12 +268,15 @@ void trust_request(struct trust *t, struct trust_op *op)
     op->r_ = 0;
     list_append(&t->asks, &op->link_);
     if (op->ask.peer->record.ended_ns || !op->ask.peer->trust)
-        deny_ended_peer(op);
+        op->verdict = (struct verdict){ .kind = VERDICT_DENY,
+                                        .would = VERDICT_DENY,
+                                        .rule = "peer",
+                                        .reason = "the session has ended: register again" };
     else
         evaluate_question(op, &d);
     op->r_ = id_make("aud_", op->verdict.audit_id, &op->err_);
     if (op->r_ < 0 || !op->ask.peer->trust || !record_before_answer(op, &d))
-        finish_trust_op_later(op);
+        (void)loop_later(t->loop, &op->later_, on_trust_op_later, NULL);
     log_verdict(op);
 }
 
@@ -359,18 +326,18 @@ int trust_open(const struct trust_setup *s, struct trust **ret, struct err *e)
     struct trust *t = new0(sizeof *t);
     int r;
 
-    t->control = s->control;
-    t->tokens = s->tokens;
-    t->loop = control_loop(s->control);
-    t->store = control_store(s->control);
-    t->silence_ns = s->silence_ns;
-    t->grace_ns = s->grace_ns;
-    t->minutes_due = INT64_MAX;
+    *t = (struct trust){ .control = s->control,
+                         .tokens = s->tokens,
+                         .loop = control_loop(s->control),
+                         .store = control_store(s->control),
+                         .silence_ns = s->silence_ns,
+                         .grace_ns = s->grace_ns,
+                         .self_approval = s->self_approval,
+                         .minutes_due = INT64_MAX };
     quota_init(&t->held_owned, &held, "held calls", "", "a fixed limit");
     quota_init(&t->held_owned_bytes, &held_bytes, "bytes of held calls", "", "a fixed limit");
     rate_init(&t->held_rate, APPROVALS_DAY_BYTES, 24 * 3600 * NS_PER_S);
     rate_init(&t->family_held_rate, quota_token_part(APPROVALS_DAY_BYTES), 24 * 3600 * NS_PER_S);
-    t->self_approval = s->self_approval;
     trust_policy_open(&t->policy, s->bundle, (enum trust_failure)s->failure, s->mode);
     control_subscribe(t->control, &t->events, on_trust_event);
     r = peers_open(t, e);

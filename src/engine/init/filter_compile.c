@@ -106,11 +106,6 @@ static void policy_set(struct policy *p, const char *name, struct fate f)
     p->fate_of[nr] = policy_fate(p, f);
 }
 
-static void policy_init(struct policy *p, uint32_t action)
-{
-    *p = (struct policy){ .fates[0].otherwise = action, .n_fates = 1 };
-}
-
 static void policy_add_names(struct policy *p, const char *const *names, size_t n, uint32_t action)
 {
     for (size_t i = 0; i < n; i++)
@@ -124,17 +119,6 @@ static void policy_add_rules(struct policy *p, const struct filter_rule *rules, 
 
         memcpy(f.tests, rules[i].tests, sizeof f.tests);
         policy_set(p, rules[i].name, f);
-    }
-}
-
-static void policy_add_modes(struct policy *p)
-{
-    for (size_t i = 0; i < COUNT_OF(filter_modes); i++) {
-        struct fate f = { .otherwise = FILTER_ALLOW };
-
-        f.tests[0] = (struct filter_test){ filter_modes[i].argument, FILTER_HAS_ANY, FILTER_SET_IDS,
-                                           FILTER_UNLESS(KERNEL_SET_IDS, EPERM) };
-        policy_set(p, filter_modes[i].name, f);
     }
 }
 
@@ -258,11 +242,6 @@ static size_t emit_test(struct program *p, const struct filter_test *t, size_t y
     return next;
 }
 
-static bool is_go(uint32_t action)
-{
-    return (action & FILTER_GO_MASK_) == FILTER_GO_;
-}
-
 /* Whether a test other than the one right before jumps to this one. */
 static bool test_is_target(const struct fate *f, size_t i)
 {
@@ -272,17 +251,12 @@ static bool test_is_target(const struct fate *f, size_t i)
     return false;
 }
 
-static bool test_loads(const struct fate *f, size_t i)
-{
-    return i == 0 || f->tests[i - 1].argument != f->tests[i].argument || test_is_target(f, i);
-}
-
 /* The target of a positive answer: a later test, which is emitted already, or a return. */
 static size_t emit_yes_target(struct program *p, const size_t *labels, size_t i, uint32_t action)
 {
     size_t to = action & ~FILTER_GO_MASK_;
 
-    if (!is_go(action))
+    if ((action & FILTER_GO_MASK_) != FILTER_GO_)
         return emit_return(p, action);
     if (to <= i || to >= FILTER_TESTS_MAX || labels[to] == SIZE_MAX)
         exit_with_error("FILTER_GO", "not to a later test");
@@ -300,7 +274,7 @@ static size_t emit_tests(struct program *p, const struct fate *f)
             continue;
         label =
             emit_test(p, &f->tests[i], emit_yes_target(p, labels, i, f->tests[i].action), label);
-        if (test_loads(f, i))
+        if (i == 0 || f->tests[i - 1].argument != f->tests[i].argument || test_is_target(f, i))
             label = emit_load(p, AT(args) + 8 * f->tests[i].argument);
         labels[i] = label;
     }
@@ -318,23 +292,19 @@ static size_t emit_fate(struct program *p, const struct policy *policy, size_t f
     return *label;
 }
 
-static size_t emit_leaf(struct program *p, const struct policy *policy, const struct leaf *l)
-{
-    size_t label = emit_fate(p, policy, l->fate);
-
-    for (size_t i = l->n_odd; i-- > 0;)
-        label =
-            emit_jump(p, BPF_JEQ, l->odd[i].number, emit_fate(p, policy, l->odd[i].fate), label);
-    return label;
-}
-
 static size_t emit_tree(struct program *p, const struct policy *policy, const struct leaf *leaves,
                         size_t n)
 {
     size_t half = n / 2, low, high;
 
-    if (n == 1)
-        return emit_leaf(p, policy, leaves);
+    if (n == 1) {
+        size_t label = emit_fate(p, policy, leaves->fate);
+
+        for (size_t i = leaves->n_odd; i-- > 0;)
+            label = emit_jump(p, BPF_JEQ, leaves->odd[i].number,
+                              emit_fate(p, policy, leaves->odd[i].fate), label);
+        return label;
+    }
     high = emit_tree(p, policy, leaves + half, n - half);
     low = emit_tree(p, policy, leaves, half);
     return emit_jump(p, BPF_JGE, leaves[half].first, high, low);
@@ -372,11 +342,17 @@ static void print_program(const char *name, struct policy *policy)
 
 static void policy_standard(struct policy *p)
 {
-    policy_init(p, FILTER_REFUSE(ENOSYS));
+    *p = (struct policy){ .fates[0].otherwise = FILTER_REFUSE(ENOSYS), .n_fates = 1 };
     policy_add_names(p, filter_allowed, COUNT_OF(filter_allowed), FILTER_ALLOW);
     policy_add_names(p, filter_denied, COUNT_OF(filter_denied), FILTER_REFUSE(EPERM));
     policy_add_rules(p, filter_rules, COUNT_OF(filter_rules));
-    policy_add_modes(p);
+    for (size_t i = 0; i < COUNT_OF(filter_modes); i++) {
+        struct fate f = { .otherwise = FILTER_ALLOW };
+
+        f.tests[0] = (struct filter_test){ filter_modes[i].argument, FILTER_HAS_ANY, FILTER_SET_IDS,
+                                           FILTER_UNLESS(KERNEL_SET_IDS, EPERM) };
+        policy_set(p, filter_modes[i].name, f);
+    }
 }
 
 static void policy_strict(struct policy *p)

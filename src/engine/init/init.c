@@ -143,8 +143,7 @@ int init_run(const struct init_options *o)
 
     options = o;
     setsid();
-    listeners_keep(o->listeners);
-    upper_keep();
+    requests_keep(o->listeners);
     groups_keep(o->prepared);
     usage_keep();
     oom_keep();

@@ -152,14 +152,7 @@ void starts_kill_all(int sig, int64_t grace_ns, struct control_killed *ret);
 
 /* requests.c */
 void requests_read(const struct init_options *o, int conn);
-
-/* listeners.c: the network boundary's sockets, kept for egress workers */
-void listeners_keep(uint32_t slots);
-int listeners_serve(int conn, const struct control_head *asked, struct err *e);
-
-/* upper.c: the sandbox's writable layer, kept for captures */
-void upper_keep(void);
-int upper_serve(int conn, const struct control_head *asked, struct err *e);
+void requests_keep(uint32_t slots); /* at the start: the listeners and the writable layer */
 
 /* socket_owner_scan.c: finds the processes that hold a socket. A child of PID 1 scans, because that
  * may take long; PID 1 forwards its answer. A limited number of scans run at the same time, the

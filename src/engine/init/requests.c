@@ -3,6 +3,7 @@
 #include "engine/init/init.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +14,14 @@ static union {
     struct control_head head;
     char room[IPC_MESSAGE_MAX];
 } request;
+
+/* Answers the current request. */
+static int answer_request(int conn, struct control_head *m, enum control_type type, size_t n)
+{
+    control_fill(m, type, request.head.tag, n);
+    conns_answer(conn, m, n);
+    return 0;
+}
 
 /* Signals a process; of one that has ended, only its remaining descendants. */
 static int signal_one(struct proc *p, const struct control_kill *k)
@@ -45,18 +54,14 @@ static int serve_kill(int conn, struct err *e)
         starts_kill_all(k.sig, k.grace_ns, &m);
     else
         m.sys = p ? signal_one(p, &k) : ESRCH;
-    control_fill(&m.head, CONTROL_KILLED, k.head.tag, sizeof m);
-    conns_answer(conn, &m, sizeof m);
-    return 0;
+    return answer_request(conn, &m.head, CONTROL_KILLED, sizeof m);
 }
 
 static int serve_control_ping(int conn, struct err *e)
 {
     struct control_head pong;
 
-    control_fill(&pong, CONTROL_PONG, request.head.tag, sizeof pong);
-    conns_answer(conn, &pong, sizeof pong);
-    return 0;
+    return answer_request(conn, &pong, CONTROL_PONG, sizeof pong);
 }
 
 static struct control_proc describe_proc(const struct proc *p)
@@ -104,9 +109,7 @@ static int send_list(int conn, const struct control_one *asked)
 
 static int serve_list(int conn, struct err *e)
 {
-    struct control_one asked = { .head = request.head };
-
-    conns_answer_by(conn, send_list, &asked);
+    conns_answer_by(conn, send_list, &(struct control_one){ .head = request.head });
     return 0;
 }
 
@@ -157,14 +160,6 @@ static int serve_attach(int conn, struct err *e)
     return 0;
 }
 
-static void answer_request_done(int conn, const struct control_one *asked)
-{
-    struct control_one m = { .proc = asked->proc };
-
-    control_fill(&m.head, CONTROL_DONE, asked->head.tag, sizeof m);
-    conns_answer(conn, &m, sizeof m);
-}
-
 static int serve_close_stdin(int conn, struct err *e)
 {
     struct control_one asked;
@@ -182,8 +177,7 @@ static int serve_close_stdin(int conn, struct err *e)
         memmove(p->stdio, p->stdio + 1, (size_t)--p->n_stdio * sizeof p->stdio[0]);
         p->flags &= ~(uint32_t)START_STDIN;
     }
-    answer_request_done(conn, &asked);
-    return 0;
+    return answer_request(conn, &asked.head, CONTROL_DONE, sizeof asked);
 }
 
 static int serve_forget(int conn, struct err *e)
@@ -198,8 +192,7 @@ static int serve_forget(int conn, struct err *e)
     if (p->state != PROC_ENDED)
         return err_set(e, ERR_CONFLICT, "process %u has not ended", asked.proc);
     starts_forget(p);
-    answer_request_done(conn, &asked);
-    return 0;
+    return answer_request(conn, &asked.head, CONTROL_DONE, sizeof asked);
 }
 
 static int serve_usage(int conn, struct err *e)
@@ -207,19 +200,57 @@ static int serve_usage(int conn, struct err *e)
     struct control_used m = { 0 };
 
     usage_read(&m);
-    control_fill(&m.head, CONTROL_USED, request.head.tag, sizeof m);
-    conns_answer(conn, &m, sizeof m);
-    return 0;
+    return answer_request(conn, &m.head, CONTROL_USED, sizeof m);
+}
+
+/* The sockets of the network boundary, and the top directory of the writable layer: a read-only mount
+ * without the mounts that cover parts of it. PID 1 does not use them: it holds them as long as the
+ * sandbox lives and passes them to clients outside. */
+static struct listeners kept_listeners = { .fd = { [0 ... LISTENER_COUNT_ - 1] = -1 } };
+
+void requests_keep(uint32_t slots)
+{
+    for (int i = 0; i < LISTENER_COUNT_; i++)
+        if (slots & (1u << i)) {
+            kept_listeners.fd[i] = INIT_LISTENERS + i;
+            fcntl(kept_listeners.fd[i], F_SETFD, FD_CLOEXEC);
+        }
+    fcntl(INIT_UPPER, F_SETFD, FD_CLOEXEC);
+    fcntl(INIT_BOX, F_SETFD, FD_CLOEXEC);
+}
+
+static int send_listeners(int conn, const struct control_one *asked)
+{
+    struct control_listening m = { 0 };
+    int fds[LISTENER_COUNT_];
+    size_t n = listeners_pack(&kept_listeners, fds, &m.slots);
+
+    control_fill(&m.head, CONTROL_LISTENING, asked->head.tag, sizeof m);
+    return conns_send(conn, &m, sizeof m, fds, (int)n);
 }
 
 static int serve_listeners(int conn, struct err *e)
 {
-    return listeners_serve(conn, &request.head, e);
+    if (kept_listeners.fd[0] < 0)
+        return err_set(e, ERR_NOT_FOUND,
+                       "this sandbox has no egress listeners: it was created without egress");
+    conns_answer_by(conn, send_listeners, &(struct control_one){ .head = request.head });
+    return 0;
+}
+
+static int send_upper(int conn, const struct control_one *asked)
+{
+    const int fd = INIT_UPPER;
+    struct control_head m;
+
+    control_fill(&m, CONTROL_UPPER_IS, asked->head.tag, sizeof m);
+    return conns_send(conn, &m, sizeof m, &fd, 1);
 }
 
 static int serve_upper(int conn, struct err *e)
 {
-    return upper_serve(conn, &request.head, e);
+    conns_answer_by(conn, send_upper, &(struct control_one){ .head = request.head });
+    return 0;
 }
 
 static int serve_freeze(int conn, struct err *e)
@@ -227,9 +258,7 @@ static int serve_freeze(int conn, struct err *e)
     struct control_stood m = { 0 };
 
     m.running = kill_freeze(request.head.type == CONTROL_STAND);
-    control_fill(&m.head, CONTROL_STOOD, request.head.tag, sizeof m);
-    conns_answer(conn, &m, sizeof m);
-    return 0;
+    return answer_request(conn, &m.head, CONTROL_STOOD, sizeof m);
 }
 
 static int serve_who(int conn, struct err *e)
@@ -251,11 +280,10 @@ static int serve_dial(int conn, struct err *e)
 
 static int serve_join(int conn, struct err *e)
 {
-    struct control_one asked = { .head = request.head };
+    struct control_one m = { 0 };
 
     groups_enter(conn);
-    answer_request_done(conn, &asked);
-    return 0;
+    return answer_request(conn, &m.head, CONTROL_DONE, sizeof m);
 }
 
 static int serve_end(int conn, struct err *e)

@@ -26,12 +26,6 @@ static struct {
 
 /* starting */
 
-static pid_t fork_marked(void)
-{
-    return (pid_t)syscall(SYS_clone, CLONE_NEWUTS | groups_clone_flags() | SIGCHLD, NULL, NULL,
-                          NULL, NULL);
-}
-
 /* Saturates: a client may ask for the longest possible time. */
 static int64_t deadline_after(int64_t ns)
 {
@@ -54,11 +48,16 @@ static void set_proc_mark(struct proc *p, uint64_t own)
     p->mark = own;
 }
 
-/* Checks that descriptors suffice: kept processes hold theirs until they are forgotten. */
-static int check_kept_descriptors(const struct control_start *s, struct err *e)
+/* Kept processes hold their descriptors until they are forgotten. */
+static int check_start_descriptors(const struct control_start *s, const struct ipc_fds *fds,
+                                   struct err *e)
 {
+    size_t text = s->flags & CONTROL_TEXT_FD ? 1 : 0;
+    size_t lent = s->flags & CONTROL_LENT ? START_LENT_MAX : 0;
     uint64_t held = INIT_STDIO_MAX + 1, limit;
 
+    if (fds->n < text || fds->n > text + lent)
+        return err_set(e, ERR_INVALID, "a start request has %zu descriptors", fds->n);
     if (!(s->flags & START_KEEP))
         return 0;
     for (struct proc *p = procs_next(NULL); p; p = procs_next(p))
@@ -70,17 +69,6 @@ static int check_kept_descriptors(const struct control_start *s, struct err *e)
             "kept processes hold %llu of PID 1's %llu descriptors: forget some that have ended",
             (unsigned long long)held, (unsigned long long)limit);
     return 0;
-}
-
-static int check_start_descriptors(const struct control_start *s, const struct ipc_fds *fds,
-                                   struct err *e)
-{
-    size_t text = s->flags & CONTROL_TEXT_FD ? 1 : 0;
-    size_t lent = s->flags & CONTROL_LENT ? START_LENT_MAX : 0;
-
-    if (fds->n < text || fds->n > text + lent)
-        return err_set(e, ERR_INVALID, "a start request has %zu descriptors", fds->n);
-    return check_kept_descriptors(s, e);
 }
 
 static void fill_proc(struct proc *p, int conn, const struct control_start *s)
@@ -116,7 +104,8 @@ int starts_add(const struct init_options *o, int conn, const struct control_star
         goto failed;
     p->kills = oom_kills();
     oom_before_start();
-    p->pid = fork_marked();
+    p->pid = (pid_t)syscall(SYS_clone, CLONE_NEWUTS | groups_clone_flags() | SIGCHLD, NULL, NULL,
+                            NULL, NULL);
     if (p->pid == 0)
         exec_child(o, s, text, fds, sync[1]);
     oom_after_start();
@@ -190,38 +179,16 @@ static void note_failure(struct proc *p, const struct child_message *m)
     memcpy(p->failure.msg, m->msg, sizeof p->failure.msg);
 }
 
-/* Fails a start whose stdio could not be received. */
-static void fail_without_descriptors(struct proc *p)
-{
-    static const struct child_message m = {
-        .code = ERR_BUSY, .step = "stdio", .msg = "no descriptors are left in the sandbox's PID 1"
-    };
-
-    note_failure(p, &m);
-    p->killing = true;
-}
-
 /* Maps an error of ours to an errno: only that is sent. */
 static int errno_of(uint32_t code)
 {
-    switch (code) {
-    case ERR_INVALID:
-        return EINVAL;
-    case ERR_NOT_FOUND:
-        return ENOENT;
-    case ERR_DENIED:
-        return EACCES;
-    case ERR_CONFLICT:
-        return EEXIST;
-    case ERR_TOO_BIG:
-        return EFBIG;
-    case ERR_BUSY:
-        return EBUSY;
-    case ERR_UNSUPPORTED:
-        return EOPNOTSUPP;
-    default:
-        return EIO;
-    }
+    static const int errnos[] = {
+        [ERR_INVALID] = EINVAL,         [ERR_NOT_FOUND] = ENOENT, [ERR_DENIED] = EACCES,
+        [ERR_CONFLICT] = EEXIST,        [ERR_TOO_BIG] = EFBIG,    [ERR_BUSY] = EBUSY,
+        [ERR_UNSUPPORTED] = EOPNOTSUPP,
+    };
+
+    return code < COUNT_OF(errnos) && errnos[code] ? errnos[code] : EIO;
 }
 
 static void handle_child_message(struct proc *p, const struct child_message *m, struct ipc_fds *fds)
@@ -252,6 +219,10 @@ static void handle_child_message(struct proc *p, const struct child_message *m, 
 /* Reads all messages of a starting child; at the end of file, a program has started. */
 void starts_receive(struct proc *p)
 {
+    static const struct child_message no_descriptors = {
+        .code = ERR_BUSY, .step = "stdio", .msg = "no descriptors are left in the sandbox's PID 1"
+    };
+
     for (;;) {
         struct ipc_fds fds = { .n = 0 };
         struct child_message m;
@@ -265,8 +236,10 @@ void starts_receive(struct proc *p)
             ipc_fds_done(&fds);
             continue;
         }
-        if (n == -(int)ERR_TOO_BIG) /* its descriptors could not be received */
-            fail_without_descriptors(p);
+        if (n == -(int)ERR_TOO_BIG) { /* its descriptors could not be received */
+            note_failure(p, &no_descriptors);
+            p->killing = true;
+        }
         drop_fd(&p->sync);
         note_start(p);
         return;
@@ -284,11 +257,6 @@ static int send_last_message(struct proc *p)
     }
     control_fill(&p->end.head, CONTROL_EXITED, reply_tag(p), sizeof p->end);
     return conns_send(p->conn, &p->end, sizeof p->end, NULL, 0);
-}
-
-static bool is_kept_proc(const struct proc *p)
-{
-    return (p->flags & START_KEEP) && !p->failed;
 }
 
 /* All processes inside are descendants of PID 1, which inherits orphans. */
@@ -312,7 +280,7 @@ static void report_end(const struct init_options *o, struct proc *p)
         p->reported = true;
     else if (sent < 0)
         p->conn = -1; /* another client may adopt it */
-    if (p->reported && !is_kept_proc(p))
+    if (p->reported && (p->failed || !(p->flags & START_KEEP)))
         procs_release(p);
 }
 
@@ -415,15 +383,6 @@ static void end_stopped(struct proc *p)
     kill(p->pid, SIGKILL);
 }
 
-static void end_stopped_servers(void)
-{
-    if (kill_is_frozen()) /* PID 1 stopped them, and will resume them */
-        return;
-    for (struct proc *p = procs_next(NULL); p; p = procs_next(p))
-        if (!p->stopped && is_serving(p) && is_stopped(p->pid))
-            end_stopped(p);
-}
-
 void starts_reap(void)
 {
     struct rusage used;
@@ -436,7 +395,11 @@ void starts_reap(void)
         if (p)
             note_proc_end(p, status, &used);
     }
-    end_stopped_servers();
+    if (kill_is_frozen()) /* PID 1 stopped them, and will resume them */
+        return;
+    for (struct proc *p = procs_next(NULL); p; p = procs_next(p))
+        if (!p->stopped && is_serving(p) && is_stopped(p->pid))
+            end_stopped(p);
 }
 
 /* killing */
