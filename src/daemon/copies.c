@@ -108,14 +108,6 @@ static int find_dir(struct sync_job *job, struct err *e)
     return r < 0 ? r : set_identity(job, &g, e);
 }
 
-/* Those whose end the monitor has not come to yet. */
-static void forget_ended(struct children *c)
-{
-    for (size_t i = c->n; i-- > 0;)
-        if (waitpid(c->child[i].pid, NULL, WNOHANG) > 0)
-            children_ended(c, c->child[i].pid);
-}
-
 static int start_sync_process(struct children *c, const struct grants *g,
                               const struct monitor_request *a, const struct ipc_fds *fds,
                               struct err *e)
@@ -132,23 +124,16 @@ static int start_sync_process(struct children *c, const struct grants *g,
     pid_t pid;
     int r;
 
-    if (c->n == c->max)
-        forget_ended(c);
+    /* Forgets those whose end the monitor has not come to yet. */
+    for (size_t i = c->n == c->max ? c->n : 0; i-- > 0;)
+        if (waitpid(c->child[i].pid, NULL, WNOHANG) > 0)
+            children_ended(c, c->child[i].pid);
     r = children_check(c, e);
     if (r >= 0)
         r = sync_child_fork(&job, fds->fd[MONITOR_FD_REPORT], &pid, e);
     if (r >= 0)
         children_add(c, pid, 0);
     return r;
-}
-
-/* The report's reader may not read: writing must not block the monitor. */
-static void report_copy_end(int report, int r, const struct err *e)
-{
-    const struct sync_report_end end = { .r = r, .e = *e };
-
-    if (fcntl(report, F_SETFL, O_NONBLOCK) == 0)
-        (void)sync_report_end(report, &end, NULL);
 }
 
 int copies_start(struct children *c, const struct grants *g, const struct monitor_request *a,
@@ -159,7 +144,9 @@ int copies_start(struct children *c, const struct grants *g, const struct monito
     if (fds->n != count_copy_fds(a->has))
         return err_set(e, ERR_INVALID, "a copy request with the wrong number of descriptors");
     r = start_sync_process(c, g, a, fds, e);
-    if (r < 0)
-        report_copy_end(fds->fd[MONITOR_FD_REPORT], r, e);
+    /* The report's reader may not read: writing must not block the monitor. */
+    if (r < 0 && fcntl(fds->fd[MONITOR_FD_REPORT], F_SETFL, O_NONBLOCK) == 0)
+        (void)sync_report_end(fds->fd[MONITOR_FD_REPORT],
+                              &(struct sync_report_end){ .r = r, .e = *e }, NULL);
     return r;
 }

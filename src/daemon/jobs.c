@@ -45,23 +45,17 @@ static void __attribute__((noreturn)) run_job(int channel, job_fn *run, const vo
     _exit(ipc_send(channel, &result, sizeof result, &fd, fd < 0 ? 0 : 1, NULL) < 0 ? 1 : 0);
 }
 
-static size_t count_kind(const struct jobs *all, enum monitor_kind kind)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < all->n; i++)
-        n += all->job[i].kind == kind;
-    return n;
-}
-
 int jobs_start(struct jobs *all, enum monitor_kind kind, uint64_t id, job_fn *run, const void *ctx,
                pid_t *ret, struct err *e)
 {
     AUTO_CLOSE int ours = -1, theirs = -1;
     pid_t parent = getpid(), pid;
+    size_t alike = 0;
     int pair[2], r;
 
-    if (all->n == JOBS_MAX || count_kind(all, kind) >= kinds[kind].most)
+    for (size_t i = 0; i < all->n; i++)
+        alike += all->job[i].kind == kind;
+    if (all->n == JOBS_MAX || alike >= kinds[kind].most)
         return err_set(e, ERR_BUSY, "%s: too many such requests are under way; try again later",
                        kinds[kind].name);
     r = ipc_pair(pair, e);
@@ -142,13 +136,6 @@ static bool is_late(struct job *j, int *r, struct err *e)
     return true;
 }
 
-static bool is_job_over(const struct jobs *all, size_t i)
-{
-    const struct job *j = &all->job[i];
-
-    return j->channel < 0 && (j->pid == 0 || (kinds[j->kind].is_program && j->deadline == 0));
-}
-
 void jobs_run(struct jobs *all, job_answer_fn *answer, void *user)
 {
     for (size_t i = 0; i < all->n; i++) {
@@ -164,11 +151,14 @@ void jobs_run(struct jobs *all, job_answer_fn *answer, void *user)
             j->deadline = 0; /* the program keeps running, but the job is done */
         answer(user, j, r, &e, fd);
     }
-    for (size_t i = 0; i < all->n;)
-        if (is_job_over(all, i))
-            all->job[i] = all->job[--all->n];
+    for (size_t i = 0; i < all->n;) {
+        struct job *j = &all->job[i];
+
+        if (j->channel < 0 && (j->pid == 0 || (kinds[j->kind].is_program && j->deadline == 0)))
+            *j = all->job[--all->n];
         else
             i++;
+    }
 }
 
 void jobs_ended(struct jobs *all, pid_t pid)

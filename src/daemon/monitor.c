@@ -434,7 +434,7 @@ static void name_sandbox(struct monitor_request *message, const char *sandbox)
     snprintf(message->sandbox, sizeof message->sandbox, "%s", sandbox);
 }
 
-int monitor_sync(struct requests *q, const struct control_sync *m, struct err *e)
+int monitor_sync(void *q, const struct control_sync *m, struct err *e)
 {
     int fds[MONITOR_FDS_MAX] = { [MONITOR_FD_REPORT] = m->report,
                                  [MONITOR_FD_TAR] = m->tar,
@@ -461,7 +461,7 @@ int monitor_sync(struct requests *q, const struct control_sync *m, struct err *e
     return requests_notify(q, &message, fds, n, e);
 }
 
-int monitor_places(struct requests *q, uint64_t worker, const struct gate_place *list, size_t n,
+int monitor_places(void *q, uint64_t worker, const struct gate_place *list, size_t n,
                    struct control_request *r, struct err *e)
 {
     struct monitor_request message = { .kind = MONITOR_PLACES, .worker = worker };
@@ -490,7 +490,7 @@ int monitor_grant(struct requests *q, const struct launcher_options *o,
     return requests_send(q, &message, &fd, fd < 0 ? 0 : 1, r, e);
 }
 
-void monitor_forget(struct requests *q, const char *sandbox)
+void monitor_forget(void *q, const char *sandbox)
 {
     struct monitor_request message = { .kind = MONITOR_FORGET };
     struct err e;

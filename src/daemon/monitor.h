@@ -42,12 +42,12 @@ int monitor_run(int sock, pid_t child, const struct monitor_options *o);
 
 /* The control plane's side (daemon/requests.h has the rest). Nothing waits; the result of a copy is
  * written to m->report. */
-int monitor_sync(struct requests *q, const struct control_sync *m, struct err *e);
+int monitor_sync(void *requests, const struct control_sync *m, struct err *e);
 int monitor_grant(struct requests *q, const struct launcher_options *o,
                   const struct control_grant *g, struct control_request *r, struct err *e);
-void monitor_forget(struct requests *q, const char *sandbox);
+void monitor_forget(void *requests, const char *sandbox);
 /* Replaces the places that an egress worker may connect to beside public addresses. */
-int monitor_places(struct requests *q, uint64_t worker, const struct gate_place *list, size_t n,
+int monitor_places(void *requests, uint64_t worker, const struct gate_place *list, size_t n,
                    struct control_request *r, struct err *e);
 
 #endif

@@ -20,13 +20,6 @@ enum { MOUNTS_BYTES = 1 << 20 };
 
 static const char place[] = "storage";
 
-static bool has_flags(int storage)
-{
-    struct statvfs fs;
-
-    return fstatvfs(storage, &fs) == 0 && (fs.f_flag & ST_NOSUID) && (fs.f_flag & ST_NODEV);
-}
-
 /* The number of the directory itself: its name's entry does not lead through a mount. */
 static ino_t number_below(int state)
 {
@@ -136,6 +129,7 @@ static bool lock_state_directory(int state, int *ret)
 int nosuid_mount(struct nosuid *n, const char *state, struct err *e)
 {
     AUTO_CLOSE int dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC), storage = -1;
+    struct statvfs fs;
     bool ours = true;
     int r = 0;
 
@@ -145,7 +139,7 @@ int nosuid_mount(struct nosuid *n, const char *state, struct err *e)
         return err_sys(e, "opening %s/%s", state, place);
     if (geteuid() != 0 || !lock_state_directory(dir, &n->lock))
         return 0;
-    if (has_flags(storage))
+    if (fstatvfs(storage, &fs) == 0 && (fs.f_flag & ST_NOSUID) && (fs.f_flag & ST_NODEV))
         ours = covers_itself(dir, storage) || covers_twin(storage);
     else
         r = mount_on_itself(dir, storage, e);

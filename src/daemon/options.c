@@ -50,19 +50,6 @@ static const struct option table[] = {
     { 0 },
 };
 
-static bool set_ready(struct daemon_options *o, const char *text)
-{
-    uint64_t n;
-    struct err e;
-
-    if (units_count(str_from(text), "--ready-fd", 3, 1023, &n, &e) < 0) {
-        fprintf(stderr, "sandboxerd: %s\n", e.msg);
-        return false;
-    }
-    o->ready_fd = (int)n;
-    return true;
-}
-
 /* `--listen ADDR` as well as `--listen=ADDR`, as people write it. */
 static const char *listen_value(int argc, char **argv)
 {
@@ -75,6 +62,8 @@ static const char *listen_value(int argc, char **argv)
 
 bool daemon_options_read(int argc, char **argv, struct daemon_options *ret, int *ret_status)
 {
+    struct err e;
+    uint64_t fd;
     int c;
 
     *ret = (struct daemon_options){ .ready_fd = -1 };
@@ -97,8 +86,11 @@ bool daemon_options_read(int argc, char **argv, struct daemon_options *ret, int 
             ret->check_config = true;
             break;
         case OPT_READY:
-            if (!set_ready(ret, optarg))
+            if (units_count(str_from(optarg), "--ready-fd", 3, 1023, &fd, &e) < 0) {
+                fprintf(stderr, "sandboxerd: %s\n", e.msg);
                 return false;
+            }
+            ret->ready_fd = (int)fd;
             break;
         case OPT_VERSION:
         case OPT_HELP:

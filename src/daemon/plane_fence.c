@@ -23,12 +23,6 @@ struct plane_places {
     size_t n;
 };
 
-static void close_places(struct plane_places *all)
-{
-    for (size_t i = 1; i < all->n; i++) /* the first is the state directory, which stays open */
-        drop_fd(&all->p[i].fd);
-}
-
 static void add_fd(struct plane_places *all, int fd, unsigned access)
 {
     if (fd < 0)
@@ -62,17 +56,6 @@ static void add_parent(struct plane_places *all, const char *file)
     add_path(all, path, FENCE_READ);
 }
 
-static void add_system(struct plane_places *all)
-{
-    /* Settings of package managers (egress.packages), the ssh server and its libraries, the
-     * flattening of layers on the host's system; facts about this process and the machine. */
-    static const char *const readable[] = { "/usr",   "/bin", "/sbin", "/lib",
-                                            "/lib64", "/etc", "/proc" };
-
-    for (size_t i = 0; i < COUNT_OF(readable); i++)
-        add_path(all, readable[i], FENCE_READ);
-}
-
 /* Images that are directories of the host: names of users and settings of package managers are read
  * there. */
 static int add_profiles(struct plane_places *all, struct json_strs dirs, struct err *e)
@@ -90,10 +73,16 @@ static int add_profiles(struct plane_places *all, struct json_strs dirs, struct 
     return 0;
 }
 
-static void fence_add_configured_places(struct plane_places *all, const struct config *c)
+static void add_readable_places(struct plane_places *all, const struct config *c)
 {
+    /* Settings of package managers (egress.packages), the ssh server and its libraries, the
+     * flattening of layers on the host's system; facts about this process and the machine. */
+    static const char *const readable[] = { "/usr",   "/bin", "/sbin", "/lib",
+                                            "/lib64", "/etc", "/proc" };
     const struct config_registry *registries = c->images.registries.p;
 
+    for (size_t i = 0; i < COUNT_OF(readable); i++)
+        add_path(all, readable[i], FENCE_READ);
     add_parent(all, c->trust.bundle);
     for (size_t i = 0; i < c->images.registries.n; i++) {
         add_parent(all, registries[i].creds_file);
@@ -131,14 +120,14 @@ int plane_fence_enter(const struct serve_setup *s, struct err *e)
     add_fd(&places, s->state, FENCE_READ | FENCE_CHANGE);
     if (secrets >= 0)
         add_fd(&places, fcntl(secrets, F_DUPFD_CLOEXEC, 3), FENCE_READ | FENCE_CHANGE);
-    add_system(&places);
-    fence_add_configured_places(&places, s->config);
+    add_readable_places(&places, s->config);
     r = add_profiles(&places, s->profiles, e);
     if (r >= 0)
         r = fence_trap(on_call_refused, e);
     rules.n_places = places.n;
     if (r >= 0)
         r = fence_apply(&rules, e);
-    close_places(&places);
+    for (size_t i = 1; i < places.n; i++) /* the first is the state directory, which stays open */
+        drop_fd(&places.p[i].fd);
     return r;
 }

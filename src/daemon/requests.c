@@ -25,8 +25,8 @@ static int64_t answer_ns(void)
 
 /* --- sending --- */
 
-static int send_monitor_request(struct requests *q, struct monitor_request *message, const int *fds,
-                                size_t n, struct err *e)
+int requests_notify(struct requests *q, struct monitor_request *message, const int *fds, size_t n,
+                    struct err *e)
 {
     int r;
 
@@ -35,12 +35,6 @@ static int send_monitor_request(struct requests *q, struct monitor_request *mess
     message->id = ++q->last;
     r = ipc_send(q->sock, message, sizeof *message, fds, n, e);
     return err_wrap(e, r, "sending a request to the monitor");
-}
-
-int requests_notify(struct requests *q, struct monitor_request *message, const int *fds, size_t n,
-                    struct err *e)
-{
-    return send_monitor_request(q, message, fds, n, e);
 }
 
 static void on_requests_deadline(struct loop_timer *t);
@@ -64,7 +58,7 @@ int requests_send(struct requests *q, struct monitor_request *message, const int
     if (q->n == REQUESTS_MAX)
         return err_set(e, ERR_BUSY, "%d requests wait for the monitor; try again later",
                        REQUESTS_MAX);
-    sent = send_monitor_request(q, message, fds, n, e);
+    sent = requests_notify(q, message, fds, n, e);
     if (sent < 0)
         return sent;
     r->id_ = message->id;
@@ -75,12 +69,12 @@ int requests_send(struct requests *q, struct monitor_request *message, const int
     return 0;
 }
 
-void requests_cancel(struct requests *q, struct control_request *r)
+void requests_cancel(void *requests, struct control_request *r)
 {
-    if (!link_joined(&r->link_))
-        return;
+    struct requests *q = requests;
+
+    q->n -= link_joined(&r->link_);
     link_leave(&r->link_);
-    q->n--;
 }
 
 /* --- answers --- */
@@ -92,23 +86,11 @@ static void finish_request(struct requests *q, struct control_request *r, int re
     r->done(r, result, e, fd);
 }
 
-static struct control_request *find_request(struct requests *q, uint64_t id)
-{
-    for (struct link *m = list_first(&q->waiting); m; m = list_after(&q->waiting, m)) {
-        struct control_request *r = container_of(m, struct control_request, link_);
-
-        if (r->id_ == id)
-            return r;
-    }
-    return NULL;
-}
-
 /* 1: there may be more; 0: not now; negative: the monitor has ended. */
 static int read_monitor_answer(struct requests *q)
 {
     struct ipc_fds got AUTO(ipc_fds_done) = { .n = 0 };
     struct monitor_answer answer;
-    struct control_request *r;
     struct err e;
     ssize_t n = ipc_recv(q->sock, &answer, sizeof answer, &got, &e);
     int none = -1;
@@ -121,9 +103,12 @@ static int read_monitor_answer(struct requests *q)
         LOG(INFO, "daemon.supervisor_answers", LOG_I("waiting", (int64_t)q->n));
     q->silent = false;
     answer.err.msg[sizeof answer.err.msg - 1] = 0;
-    r = find_request(q, answer.id); /* it may have been cancelled, or be late */
-    if (r)
-        finish_request(q, r, answer.r, &answer.err, got.n ? &got.fd[0] : &none);
+    LIST_EACH (struct control_request, r, &q->waiting, link_) {
+        if (r->id_ == answer.id) { /* else it was cancelled, or is late */
+            finish_request(q, r, answer.r, &answer.err, got.n ? &got.fd[0] : &none);
+            break;
+        }
+    }
     return 1;
 }
 
@@ -182,38 +167,30 @@ struct program_start {
     int theirs; /* the program's end, to report a failed start on */
 };
 
-static void send_launcher_failure(int sock, const struct err *e)
+/* Sends the failure as the program would. */
+static void send_program_failure(const struct program_start *s, int r, const struct err *e)
 {
-    struct launch_failed m = { .err = *e, .step = "launcher" };
-
-    launch_fill(&m.head, LAUNCH_FAILED, sizeof m);
-    (void)ipc_send(sock, &m, sizeof m, NULL, 0, NULL);
-}
-
-static void send_layer_worker_failure(int sock, int r, const struct err *e)
-{
-    struct layers_said m;
-
-    layers_said_fill(&m, LAYERS_DONE);
-    m.r = r;
-    m.err = *e;
-    (void)ipc_send(sock, &m, sizeof m, NULL, 0, NULL);
-}
-
-static void send_fetch_failure(int sock, const struct err *e)
-{
-    struct fetcher_end m;
-
-    (void)ipc_send(sock, &m, fetcher_write_end(&m, FETCHER_FAILED, 0, e, STR("")), NULL, 0, NULL);
-}
-
-/* A socket that is closed with unread messages resets its peer, which would lose the report. */
-static void discard_messages(int sock)
-{
+    struct launch_failed launcher = { .err = *e, .step = "launcher" };
+    struct layers_said layers;
+    struct fetcher_end fetch;
     char byte;
 
-    while (recv(sock, &byte, sizeof byte, MSG_DONTWAIT | MSG_TRUNC) > 0)
+    /* A socket that is closed with unread messages resets its peer, which would lose the report. */
+    while (recv(s->theirs, &byte, sizeof byte, MSG_DONTWAIT | MSG_TRUNC) > 0)
         ;
+    if (s->kind == MONITOR_LAUNCHER) {
+        launch_fill(&launcher.head, LAUNCH_FAILED, sizeof launcher);
+        (void)ipc_send(s->theirs, &launcher, sizeof launcher, NULL, 0, NULL);
+    } else if (s->kind == MONITOR_LAYER_WORKER) {
+        layers_said_fill(&layers, LAYERS_DONE);
+        layers.r = r;
+        layers.err = *e;
+        (void)ipc_send(s->theirs, &layers, sizeof layers, NULL, 0, NULL);
+    } else if (s->kind == MONITOR_FETCH) {
+        size_t n = fetcher_write_end(&fetch, FETCHER_FAILED, 0, e, STR(""));
+
+        (void)ipc_send(s->theirs, &fetch, n, NULL, 0, NULL);
+    }
 }
 
 /* The monitor is done with this end, and nothing was sent from it before, so the message fits. */
@@ -223,13 +200,7 @@ static void on_program_answer(struct control_request *q, int r, const struct err
 
     if (r < 0) {
         LOG(ERROR, "daemon.program_failed", LOG_S("error", e->msg));
-        discard_messages(s->theirs);
-        if (s->kind == MONITOR_LAUNCHER)
-            send_launcher_failure(s->theirs, e);
-        else if (s->kind == MONITOR_LAYER_WORKER)
-            send_layer_worker_failure(s->theirs, r, e);
-        else if (s->kind == MONITOR_FETCH)
-            send_fetch_failure(s->theirs, e);
+        send_program_failure(s, r, e);
     }
     drop_fd(&s->theirs);
     free(s);

@@ -43,7 +43,7 @@ int requests_program(struct requests *q, enum monitor_kind kind, int *ret, uint6
  * The id is filled in; the caller keeps its descriptors. */
 int requests_send(struct requests *q, struct monitor_request *message, const int *fds, size_t n,
                   struct control_request *r, struct err *e);
-void requests_cancel(struct requests *q, struct control_request *r);
+void requests_cancel(void *requests, struct control_request *r);
 
 /* A request without an answer. */
 int requests_notify(struct requests *q, struct monitor_request *message, const int *fds, size_t n,

@@ -92,14 +92,6 @@ static void on_signal(struct loop_signal *sig, const struct signalfd_siginfo *in
 
 /* --- the domain's certificate --- */
 
-static int take_certificate(struct serve *s, int fd, struct err *e)
-{
-    AUTO(certificate_done) struct certificate new = { 0 };
-    int r = certificate_receive(fd, &new, e);
-
-    return r < 0 ? r : api_renew_tls(s->api, buf_str(&new.chain), buf_str(&new.key), e);
-}
-
 static void on_renewal(struct loop_timer *t);
 
 static void renew_later(struct serve *s)
@@ -112,6 +104,7 @@ static void renew_later(struct serve *s)
 
 static void on_certificate(struct control_request *q, int r, const struct err *e, int *fd)
 {
+    AUTO(certificate_done) struct certificate new = { 0 };
     struct serve *s = container_of(q, struct serve, certificate);
     struct err why = { 0 };
 
@@ -120,7 +113,9 @@ static void on_certificate(struct control_request *q, int r, const struct err *e
     if (r < 0)
         why = *e;
     else
-        r = take_certificate(s, *fd, &why);
+        r = certificate_receive(*fd, &new, &why);
+    if (r >= 0)
+        r = api_renew_tls(s->api, buf_str(&new.chain), buf_str(&new.key), &why);
     if (r < 0)
         LOG(ERROR, "tls.renewal_failed", LOG_S("error", why.msg));
     renew_later(s);
@@ -257,27 +252,12 @@ static int new_launcher(void *user, int *ret, struct err *e)
     return requests_program(user, MONITOR_LAUNCHER, ret, NULL, e);
 }
 
-static int new_sync(void *user, const struct control_sync *m, struct err *e)
-{
-    return monitor_sync(user, m, e);
-}
-
 static int new_grant(void *user, const struct control_grant *g, struct control_request *q,
                      struct err *e)
 {
     const struct serve *s = container_of(user, struct serve, requests);
 
     return monitor_grant(user, &s->setup->launcher, g, q, e);
-}
-
-static void cancel_request(void *user, struct control_request *q)
-{
-    requests_cancel(user, q);
-}
-
-static void forget_grant(void *user, const char *sandbox)
-{
-    monitor_forget(user, sandbox);
 }
 
 /* At the start it is waited for; at a reload it was fetched before. */
@@ -298,12 +278,6 @@ static int read_headers(void *user, int *ret, struct err *e)
 static int new_worker(void *user, int *ret, uint64_t *ret_id, struct err *e)
 {
     return requests_program(user, MONITOR_EGRESS, ret, ret_id, e);
-}
-
-static int set_worker_places(void *user, uint64_t id, const struct gate_place *list, size_t n,
-                             struct control_request *q, struct err *e)
-{
-    return monitor_places(user, id, list, n, q, e);
 }
 
 static int new_layer_worker(void *user, int *ret, struct err *e)
@@ -352,14 +326,14 @@ static int open_control(struct serve *s, struct err *e)
                         .tenants = config_serves_tenants(u->config),
                         .launcher = new_launcher,
                         .user = &s->requests },
-        .supervisor = { .mirror = new_sync,
+        .supervisor = { .mirror = monitor_sync,
                         .grant = new_grant,
-                        .cancel = cancel_request,
-                        .forget_grant = forget_grant,
+                        .cancel = requests_cancel,
+                        .forget_grant = monitor_forget,
                         .headers = read_headers,
                         .egress_worker = new_worker,
                         .end_egress_worker = end_worker,
-                        .egress_places = set_worker_places,
+                        .egress_places = monitor_places,
                         .fetch_process = new_fetch_process,
                         .end_fetch_process = end_fetch_process,
                         .layer_worker = new_layer_worker,

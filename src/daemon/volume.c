@@ -266,15 +266,6 @@ static int mount_image(int image, const char *place, struct err *e)
     return 0;
 }
 
-static int prepare_volume(const char *place, struct err *e)
-{
-    AUTO_CLOSE int top = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    if (top < 0 || fchmod(top, 0700) < 0)
-        return err_sys(e, "opening %s", place);
-    return subvolume_enable_quota(top, e);
-}
-
 /* A separate open file for the lock: the loop device keeps its own open as long as sandboxes
  * run. */
 static int lock_volume(int dir, int *ret, struct err *e)
@@ -292,7 +283,7 @@ static int lock_volume(int dir, int *ret, struct err *e)
 static int open_volume(struct volume *v, int dir, int storage, const char *place,
                        const struct volume_room *room, struct err *e)
 {
-    AUTO_CLOSE int image = -1;
+    AUTO_CLOSE int image = -1, top = -1;
     bool mounted = subvolume_possible(storage); /* by one that did not end in good order */
     int r;
 
@@ -306,7 +297,12 @@ static int open_volume(struct volume *v, int dir, int storage, const char *place
         r = lock_volume(dir, &v->lock, e);
     if (r >= 0 && !mounted)
         r = mount_image(image, place, e);
-    return r < 0 ? r : prepare_volume(place, e);
+    if (r < 0)
+        return r;
+    top = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (top < 0 || fchmod(top, 0700) < 0)
+        return err_sys(e, "opening %s", place);
+    return subvolume_enable_quota(top, e);
 }
 
 bool volume_exists(const char *state)

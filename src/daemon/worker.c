@@ -43,13 +43,6 @@ static int except_place(const struct gate *g, const char *what, struct str text,
     return err_wrap(e, r, "%s '" STR_FMT "'", what, STR_ARG(text));
 }
 
-static int except_upstream(const struct gate *g, const char *url, struct err *e)
-{
-    const char *at = strstr(url, "://");
-
-    return except_place(g, "egress.upstream", str_from(at ? at + 3 : url), 0, e);
-}
-
 /* Passes the servers as arguments: /etc/resolv.conf may change before the worker reads it. */
 static int except_system_resolvers(const struct gate *g, struct arguments *a, struct err *e)
 {
@@ -69,6 +62,7 @@ static int except_system_resolvers(const struct gate *g, struct arguments *a, st
 static int except_configured(const struct worker_options *o, const struct gate *g,
                              struct arguments *a, struct err *e)
 {
+    const char *at = o->upstream ? strstr(o->upstream, "://") : NULL;
     int r = 0;
 
     if (!g->open)
@@ -78,7 +72,7 @@ static int except_configured(const struct worker_options *o, const struct gate *
     if (r >= 0 && !o->resolvers.n)
         r = except_system_resolvers(g, a, e);
     if (r >= 0 && o->upstream)
-        r = except_upstream(g, o->upstream, e);
+        r = except_place(g, "egress.upstream", str_from(at ? at + 3 : o->upstream), 0, e);
     return r;
 }
 

@@ -24,27 +24,21 @@ struct case_evaluation {
 
 /* --- verdicts --- */
 
-static bool set_verdict(struct case_evaluation *j, enum verdict_kind kind, const char *field,
-                        const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-
-/* Whether the field belongs to the terms, which a `when` can override. */
-static bool is_terms_field(const char *field)
-{
-    return strncmp(field, "args", 4) != 0 && strcmp(field, "rate") != 0;
-}
-
 /* Sets the verdict; `rule` is the path of the deciding field in the bundle. */
-static bool set_verdict(struct case_evaluation *j, enum verdict_kind kind, const char *field,
-                        const char *fmt, ...)
+static bool __attribute__((format(printf, 4, 5)))
+set_verdict(struct case_evaluation *j, enum verdict_kind kind, const char *field, const char *fmt,
+            ...)
 {
     struct verdict *v = &j->d->verdict;
     const struct trust_when *w = j->d->when;
+    /* a field of the terms, which a `when` can override */
+    bool of_terms = strncmp(field, "args", 4) != 0 && strcmp(field, "rate") != 0;
     va_list ap;
 
     v->kind = kind;
     if (!j->d->rule)
         snprintf(v->rule, sizeof v->rule, "%s", field);
-    else if (w && j->d->terms == &w->terms && is_terms_field(field))
+    else if (w && j->d->terms == &w->terms && of_terms)
         snprintf(v->rule, sizeof v->rule, "tools.%.40s.when.%.32s.%s", j->d->rule->tool, w->name,
                  field);
     else
@@ -203,20 +197,15 @@ static bool check_arguments(struct case_evaluation *j)
     return false;
 }
 
-/* The rate of a token, which replaces the tools' rates; `calls` is 0 if the token has none. */
-static struct trust_rate token_rate(const struct token_terms *t)
-{
-    uint64_t calls = t && t->calls > 0 ? (uint64_t)t->calls : 0;
-
-    return (struct trust_rate){ .calls = calls, .per_ns = 60 * NS_PER_S, .burst = calls };
-}
-
 /* A token bucket as one timestamp: the moment when the used capacity is refilled. Each call
- * advances it by its cost; it may be ahead of now by at most a burst. */
+ * advances it by its cost; it may be ahead of now by at most a burst. The rate of a token replaces
+ * the tools' rates. */
 static bool check_token_rate(struct case_evaluation *j, const struct token_terms *terms,
                              int64_t *rate_ns, const char *whose)
 {
-    const struct trust_rate own = token_rate(terms), *r = own.calls ? &own : &j->d->rule->rate;
+    uint64_t calls = terms && terms->calls > 0 ? (uint64_t)terms->calls : 0;
+    const struct trust_rate own = { .calls = calls, .per_ns = 60 * NS_PER_S, .burst = calls },
+                            *r = calls ? &own : &j->d->rule->rate;
     int64_t cost, ahead, from = *rate_ns > j->c->now_ns ? *rate_ns : j->c->now_ns;
 
     if (!r->calls)
@@ -255,19 +244,6 @@ static bool check_call_rate(struct case_evaluation *j)
     return refused;
 }
 
-/* A limit of the token, or else of its role. */
-struct usage_limit {
-    int64_t most;
-    bool given, of_token;
-};
-
-static struct usage_limit choose_usage_limit(int64_t of_token, bool given, int64_t of_role)
-{
-    bool own = of_token != TOKEN_UNSET;
-
-    return (struct usage_limit){ own ? of_token : of_role, own || given, own };
-}
-
 /* The holder of limits: the caller, or a maker of its token. */
 struct limit_holder {
     const struct token_terms *terms; /* NULL: not a token */
@@ -276,25 +252,7 @@ struct limit_holder {
     const char *token; /* for messages */
 };
 
-static bool refuse_over_limit(struct case_evaluation *j, const struct limit_holder *of_whom,
-                              const char *what, struct usage_limit l, int64_t has, const char *of)
-{
-    char field[64];
-
-    if (!l.given || has + (j->c->makes > 1 ? j->c->makes - 1 : 0) < l.most)
-        return false;
-    if (l.of_token)
-        snprintf(field, sizeof field, "token.limits.%s", what);
-    else
-        snprintf(field, sizeof field, "limits.%s.%s", role_names[of_whom->role], what);
-    j->d->rule = NULL; /* the limits decide, not the tool's rule */
-    reset_rates(j);
-    return set_verdict(j, VERDICT_RATE_LIMIT, field, "%lld %s, of %lld that %s%s may have",
-                       (long long)has, of, (long long)l.most,
-                       l.of_token ? of_whom->token : "the role ",
-                       l.of_token ? "" : role_names[of_whom->role]);
-}
-
+/* Checks the limits of the token, or else of its role. */
 static bool check_holder_limits(struct case_evaluation *j, const struct limit_holder *of_whom)
 {
     static const struct token_terms none = { .per_hour = TOKEN_UNSET,
@@ -303,17 +261,38 @@ static bool check_holder_limits(struct case_evaluation *j, const struct limit_ho
     const struct trust_limits *l = &j->c->bundle->limits[of_whom->role];
     const struct token_terms *t = of_whom->terms ? of_whom->terms : &none;
     const struct trust_usage *u = of_whom->usage;
+    const struct {
+        const char *what, *of;
+        int64_t of_token, of_role, has;
+        bool given; /* of_role */
+    } all[] = {
+        { "concurrent", "sandboxes are alive", t->concurrent, l->concurrent, u->alive,
+          l->concurrent_given },
+        { "sandboxes_per_hour", "sandboxes were made within an hour", t->per_hour,
+          l->sandboxes_per_hour, u->made, l->per_hour_given },
+        { "minutes_per_day", "minutes were used within a day", t->per_day, l->minutes_per_day,
+          u->lived_ns / (60 * NS_PER_S), l->per_day_given },
+    };
 
-    return refuse_over_limit(j, of_whom, "concurrent",
-                             choose_usage_limit(t->concurrent, l->concurrent_given, l->concurrent),
-                             u->alive, "sandboxes are alive") ||
-           refuse_over_limit(
-               j, of_whom, "sandboxes_per_hour",
-               choose_usage_limit(t->per_hour, l->per_hour_given, l->sandboxes_per_hour), u->made,
-               "sandboxes were made within an hour") ||
-           refuse_over_limit(j, of_whom, "minutes_per_day",
-                             choose_usage_limit(t->per_day, l->per_day_given, l->minutes_per_day),
-                             u->lived_ns / (60 * NS_PER_S), "minutes were used within a day");
+    for (size_t i = 0; i < COUNT_OF(all); i++) {
+        bool own = all[i].of_token != TOKEN_UNSET;
+        int64_t most = own ? all[i].of_token : all[i].of_role;
+        char field[64];
+
+        if ((!own && !all[i].given) || all[i].has + (j->c->makes > 1 ? j->c->makes - 1 : 0) < most)
+            continue;
+        if (own)
+            snprintf(field, sizeof field, "token.limits.%s", all[i].what);
+        else
+            snprintf(field, sizeof field, "limits.%s.%s", role_names[of_whom->role], all[i].what);
+        j->d->rule = NULL; /* the limits decide, not the tool's rule */
+        reset_rates(j);
+        return set_verdict(j, VERDICT_RATE_LIMIT, field, "%lld %s, of %lld that %s%s may have",
+                           (long long)all[i].has, all[i].of, (long long)most,
+                           own ? of_whom->token : "the role ",
+                           own ? "" : role_names[of_whom->role]);
+    }
+    return false;
 }
 
 /* Checks limits of the caller and of all makers: tokens made with a token share its limits. */
@@ -358,25 +337,19 @@ static bool exceeds_token_terms(struct case_evaluation *j)
 
         if (!all[i].most || all[i].has <= (files ? 0 : all[i].most))
             continue;
-        (void)set_verdict(j, VERDICT_REQUIRE_APPROVAL, "token.capabilities",
-                          "%s is more than this token may have without a master's approval",
-                          all[i].name);
-        return true;
+        return set_verdict(j, VERDICT_REQUIRE_APPROVAL, "token.capabilities",
+                           "%s is more than this token may have without a master's approval",
+                           all[i].name);
     }
     return false;
 }
 
-/* Whether the terms apply to network access, and this network is approved already. */
-static bool is_network_approved(const struct case_evaluation *j)
-{
-    const struct trust_when *w = j->d->when;
-
-    return j->c->network_approved && w && w->network_given && w->network;
-}
-
 static bool check_approval(struct case_evaluation *j)
 {
-    bool gated = j->d->terms->approval != GATE_NONE && !is_network_approved(j);
+    const struct trust_when *w = j->d->when;
+    /* The terms apply to network access, and this network is approved already. */
+    bool approved = j->c->network_approved && w && w->network_given && w->network;
+    bool gated = j->d->terms->approval != GATE_NONE && !approved;
 
     if (!gated && !exceeds_token_terms(j))
         return false;
@@ -401,14 +374,6 @@ static bool (*const checks[CHECK_COUNT_])(struct case_evaluation *j) = {
     [CHECK_APPROVAL] = check_approval,
 };
 
-/* In mode `audit` every call is allowed; `would` has the verdict of `enforce`. */
-static void apply_bundle_mode(const struct trust_case *c, struct verdict *v)
-{
-    v->would = v->kind;
-    if (c->bundle && c->bundle->mode == TRUST_AUDIT)
-        v->kind = VERDICT_ALLOW;
-}
-
 void trust_decide(const struct trust_case *c, struct trust_decision *ret)
 {
     struct case_evaluation j = { .c = c, .d = ret, .scratch = ARENA_INIT(SCRATCH_MAX) };
@@ -425,5 +390,8 @@ void trust_decide(const struct trust_case *c, struct trust_decision *ret)
         (void)set_verdict(&j, VERDICT_ALLOW, "tier", "tier %u is allowed to the role %s",
                           ret->verdict.tier, role_names[c->role]);
     arena_done(&j.scratch);
-    apply_bundle_mode(c, &ret->verdict);
+    /* In mode `audit` every call is allowed; `would` has the verdict of `enforce`. */
+    ret->verdict.would = ret->verdict.kind;
+    if (c->bundle && c->bundle->mode == TRUST_AUDIT)
+        ret->verdict.kind = VERDICT_ALLOW;
 }

@@ -69,11 +69,6 @@ const struct json_shape trust_policy_answer = { "Trust", JSON_FIELDS(policy_fiel
 
 /* --- a verdict --- */
 
-static const char *check_outcome(enum trust_check at, enum trust_check decided)
-{
-    return at < decided ? "passed" : at == decided ? "decided" : "not reached";
-}
-
 struct explained_check {
     const char *check, *outcome;
 };
@@ -98,12 +93,13 @@ struct explained_verdict {
 static void write_checks(struct json_writer *w, const void *explained)
 {
     const struct explained_verdict *x = explained;
-    struct explained_check c;
+    unsigned decided = x->decision->check;
 
     for (unsigned i = 0; i < CHECK_COUNT_; i++) {
-        c = (struct explained_check){ trust_check_names[i],
-                                      check_outcome((enum trust_check)i, x->decision->check) };
-        json_put_shape(w, &check_answer, &c);
+        const char *outcome = i < decided ? "passed" : i == decided ? "decided" : "not reached";
+
+        json_put_shape(w, &check_answer,
+                       &(struct explained_check){ trust_check_names[i], outcome });
     }
 }
 

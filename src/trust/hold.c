@@ -22,12 +22,10 @@ static int write_held_args(const struct json *args, struct buf *out, struct err 
     int r;
 
     json_writer_init(&w, out, JSON_COMPACT);
-    if (args) {
+    if (args)
         json_put_tree(&w, args);
-    } else {
-        json_begin_object(&w);
-        json_end_object(&w);
-    }
+    else
+        json_put_written(&w, STR("{}"));
     r = json_writer_finish(&w, e);
     return err_wrap(e, r, "the call cannot be held for a master");
 }

@@ -620,30 +620,25 @@ static void report_ready(struct local_box *b)
     }
 }
 
-static void report_gone(struct local_box *b)
-{
-    char reason[sizeof b->why.msg + 32];
-
-    b->gone = false;
-    if (b->end.report.oom_kills)
-        snprintf(reason, sizeof reason, "out of memory: %u process%s killed",
-                 b->end.report.oom_kills, b->end.report.oom_kills == 1 ? " was" : "es were");
-    else
-        snprintf(reason, sizeof reason, "%s", b->why.msg);
-    b->backend.events->gone(&b->backend, reason);
-}
-
 static void report_end_event(struct local_box *b)
 {
+    uint32_t kills = b->end.report.oom_kills;
+    char reason[sizeof b->why.msg + 32];
+    bool gone = b->gone;
+
     if (b->freed || b->state != BOX_OFF)
         return;
-    if (take_pending_event(b, PENDING_TEARDOWN)) {
-        b->gone = false;
+    b->gone = false;
+    if (kills)
+        snprintf(reason, sizeof reason, "out of memory: %u process%s killed", kills,
+                 kills == 1 ? " was" : "es were");
+    else
+        snprintf(reason, sizeof reason, "%s", b->why.msg);
+    if (take_pending_event(b, PENDING_TEARDOWN))
         b->backend.events->torn_down(&b->backend, b->end.r, b->end.r < 0 ? &b->end.why : NULL,
                                      &b->end.report);
-    } else if (b->gone) {
-        report_gone(b);
-    }
+    else if (gone)
+        b->backend.events->gone(&b->backend, reason);
 }
 
 static void report_due_events(struct local_box *b)

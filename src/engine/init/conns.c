@@ -99,15 +99,6 @@ void conns_drop(int fd)
     close(fd);
 }
 
-/* The kernel reports room when most of the queue is free again. */
-static void wait_for_conn_room(struct conn *c)
-{
-    if (c->full)
-        return;
-    c->full = true;
-    set_epoll_events(c->fd, EPOLL_CTL_MOD, EPOLLOUT);
-}
-
 int conns_send(int fd, const void *message, size_t n, const int *fds, int n_fds)
 {
     struct conn *c = find_conn(fd);
@@ -116,8 +107,10 @@ int conns_send(int fd, const void *message, size_t n, const int *fds, int n_fds)
     if (!c || c->full)
         return c ? 0 : -1;
     r = ipc_send(fd, message, n, fds, (size_t)n_fds, NULL);
-    if (r == -(int)ERR_BUSY)
-        wait_for_conn_room(c);
+    if (r == -(int)ERR_BUSY) { /* the kernel reports room when most of the queue is free again */
+        c->full = true;
+        set_epoll_events(c->fd, EPOLL_CTL_MOD, EPOLLOUT);
+    }
     return r >= 0 ? 1 : r == -(int)ERR_BUSY ? 0 : -1;
 }
 

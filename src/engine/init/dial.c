@@ -36,12 +36,6 @@ static int dial_loopback(const struct control_dial *asked, struct err *e)
     return take_fd(&fd);
 }
 
-/* The form in which a request waits for room in its connection's queue. */
-static struct control_one pack_dial_request(const struct control_dial *d)
-{
-    return (struct control_one){ .head = d->head, .proc = d->port | (uint32_t)d->family << 16 };
-}
-
 static int send_dialled_socket(int conn, const struct control_one *packed)
 {
     const struct control_dial asked = { .head = packed->head,
@@ -61,7 +55,9 @@ static int send_dialled_socket(int conn, const struct control_one *packed)
 
 void dial_serve(int conn, const struct control_dial *asked)
 {
-    const struct control_one packed = pack_dial_request(asked);
+    /* the form in which a request waits for room in its connection's queue */
+    const struct control_one packed = { .head = asked->head,
+                                        .proc = asked->port | (uint32_t)asked->family << 16 };
 
     conns_answer_by(conn, send_dialled_socket, &packed);
 }

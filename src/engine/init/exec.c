@@ -118,17 +118,6 @@ static int make_stdio(struct starting_child *c, struct err *e)
                : 0;
 }
 
-/* Moves lent descriptors above the numbers that they, and 0, 1 and 2, will get. */
-static int move_lent_fds_up(struct starting_child *c, struct err *e)
-{
-    for (int i = 0; i < c->n_lent; i++) {
-        c->lent[i] = fcntl(c->lent[i], F_DUPFD_CLOEXEC, START_LENT_AT + START_LENT_MAX);
-        if (c->lent[i] < 0)
-            return err_sys(e, "arranging descriptors");
-    }
-    return 0;
-}
-
 static int place_lent_fds(struct starting_child *c, struct err *e)
 {
     for (int i = 0; i < c->n_lent; i++)
@@ -141,11 +130,14 @@ static int place_lent_fds(struct starting_child *c, struct err *e)
 
 static int arrange_child_fds(struct starting_child *c, struct err *e)
 {
-    int r = move_lent_fds_up(c, e);
+    int r;
 
-    if (r < 0)
-        return r;
-
+    /* Lent descriptors go above the numbers that they, and 0, 1 and 2, will get. */
+    for (int i = 0; i < c->n_lent; i++) {
+        c->lent[i] = fcntl(c->lent[i], F_DUPFD_CLOEXEC, START_LENT_AT + START_LENT_MAX);
+        if (c->lent[i] < 0)
+            return err_sys(e, "arranging descriptors");
+    }
     /* The sync socket must survive the placement of 0, 1 and 2, and be the only descriptor above
      * them. */
     c->sync = fcntl(c->sync, F_DUPFD_CLOEXEC, SYNC);

@@ -164,17 +164,6 @@ int files_make_parents(char *path, size_t *ret_made, struct err *e)
     return 0;
 }
 
-static void remove_parents(char *path, size_t made)
-{
-    char *slash;
-
-    while (made-- && (slash = strrchr(path, '/'))) {
-        *slash = '\0';
-        if (rmdir(path) < 0) /* it is in use */
-            return;
-    }
-}
-
 static int run_make_dir(uint32_t mode, char *const *paths, struct err *e)
 {
     char *path = paths[0];
@@ -203,12 +192,16 @@ static int run_remove_path(uint32_t mode, char *const *paths, struct err *e)
 static int run_rename_path(uint32_t mode, char *const *paths, struct err *e)
 {
     size_t made = 0;
+    char *slash;
     int r = mode & START_MAKE_PARENTS ? files_make_parents(paths[1], &made, e) : 0;
 
     if (r >= 0 && rename(paths[0], paths[1]) < 0)
         r = err_sys(e, "renaming %s to %s", paths[0], paths[1]);
-    if (r < 0)
-        remove_parents(paths[1], made);
+    while (r < 0 && made-- && (slash = strrchr(paths[1], '/'))) {
+        *slash = '\0';
+        if (rmdir(paths[1]) < 0) /* it is in use */
+            break;
+    }
     return r;
 }
 

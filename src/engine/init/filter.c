@@ -50,13 +50,6 @@ uint32_t filter_resolve(uint32_t action, uint32_t kernel)
     return bit & FILTER_ASKED ? SECCOMP_RET_USER_NOTIF : FILTER_ALLOW;
 }
 
-static void resolve_actions(struct sock_filter *code, size_t n, uint32_t kernel)
-{
-    for (size_t i = 0; i < n; i++)
-        if (code[i].code == (BPF_RET | BPF_K))
-            code[i].k = filter_resolve(code[i].k, kernel);
-}
-
 static int explain_load(struct err *e)
 {
     if (errno == KERNEL_ENOTSUPP)
@@ -81,7 +74,9 @@ static int load_filter_program(const struct sock_filter *program, size_t n, uint
     if (write_pass(code, n, FILTER_PASS_FIRST, sys_openat2_pass[0]) < 1 ||
         write_pass(code, n, FILTER_PASS_SECOND, sys_openat2_pass[1]) < 1)
         return err_set(e, ERR_BUG, "the system call filter has no placeholder for its pass");
-    resolve_actions(code, n, kernel);
+    for (size_t i = 0; i < n; i++)
+        if (code[i].code == (BPF_RET | BPF_K))
+            code[i].k = filter_resolve(code[i].k, kernel);
     loaded = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &p);
     if (loaded < 0)
         return explain_load(e);

@@ -51,14 +51,6 @@ static void take_counters(const char *word, struct ipc_fds *fds)
         oom_watch(take_fd(&fds->fd[--fds->n]));
 }
 
-static bool enter_all(const struct ipc_fds *fds)
-{
-    for (size_t i = 0; i < fds->n; i++)
-        if (write(fds->fd[i], "0", 1) != 1)
-            return false;
-    return true;
-}
-
 /* A launcher that hangs may keep its end of the socket open for as long as it likes: the wait is
  * over when the caller is gone, too. */
 static bool await_groups(int conn)
@@ -79,8 +71,9 @@ void groups_enter(int conn)
     if (!await_groups(conn) || ipc_recv(INIT_GROUPS, word, sizeof word - 1, &fds, NULL) <= 0)
         _exit(125);
     take_counters(word, &fds);
-    if (!enter_all(&fds))
-        _exit(125);
+    for (size_t i = 0; i < fds.n; i++)
+        if (write(fds.fd[i], "0", 1) != 1)
+            _exit(125);
     entered = fds.n > 0; /* a plain user may have no groups at all */
     ipc_fds_done(&fds);
     close(INIT_GROUPS);

@@ -34,22 +34,16 @@ void init_watch_end(int fd)
     watch_fd(fd, EPOLLRDHUP);
 }
 
-static void reap_children(void)
-{
-    struct signalfd_siginfo info;
-
-    while (read(signal_fd, &info, sizeof info) > 0)
-        ;
-    starts_reap();
-}
-
 static void dispatch_fd(int fd)
 {
+    struct signalfd_siginfo info;
     struct proc *p;
 
-    if (fd == signal_fd)
-        reap_children();
-    else if (nested_has(fd))
+    if (fd == signal_fd) {
+        while (read(signal_fd, &info, sizeof info) > 0)
+            ;
+        starts_reap();
+    } else if (nested_has(fd))
         nested_serve();
     else if (fd == INIT_LISTENER && options->listens)
         conns_accept();

@@ -56,21 +56,12 @@ uint64_t kill_mark_of(pid_t pid)
     return mark ? mark : mark_of_threads(pid);
 }
 
-/* The pidfd ensures that the signalled process is the examined one. */
-static bool signal_if_marked(pid_t pid, uint64_t mark, int sig)
-{
-    AUTO_CLOSE int fd = sys_pidfd_open(pid);
-
-    if (fd < 0 || kill_mark_of(pid) != mark)
-        return false;
-    return sys_pidfd_send_signal(fd, sig) == 0;
-}
-
 static bool is_first_process(const struct proc *p, pid_t pid)
 {
     return p->pid == pid && p->state != PROC_ENDED;
 }
 
+/* The pidfd ensures that the signalled process is the examined one. */
 static int signal_visible(const struct proc *p, int sig)
 {
     struct numbers walk;
@@ -79,8 +70,11 @@ static int signal_visible(const struct proc *p, int sig)
 
     pids_open(&walk);
     while ((pid = pids_next(&walk)))
-        if (!is_first_process(p, pid))
-            found += signal_if_marked(pid, p->mark, sig);
+        if (!is_first_process(p, pid)) {
+            AUTO_CLOSE int fd = sys_pidfd_open(pid);
+
+            found += fd >= 0 && kill_mark_of(pid) == p->mark && sys_pidfd_send_signal(fd, sig) == 0;
+        }
     return found;
 }
 
@@ -93,26 +87,20 @@ static bool is_hidden(pid_t pid)
     return stat(path, &st) < 0;
 }
 
-/* The kernel returns the list in pages. */
-static size_t read_children(char *out, size_t cap)
-{
-    AUTO_CLOSE int fd = openat(AT_FDCWD, "/proc/self/task/1/children", O_RDONLY | O_CLOEXEC);
-    size_t have = 0;
-    ssize_t n;
-
-    while (fd >= 0 && have < cap && (n = read(fd, out + have, cap - have)) > 0)
-        have += (size_t)n;
-    return have;
-}
-
 /* A program that its user may not read hides its process from PID 1, too. When its parent exits it
  * becomes a child of PID 1 that is not the first process of any start. */
 static int signal_hidden_orphans(int sig)
 {
     static char list[CHILDREN_MAX];
-    struct str rest = { list, read_children(list, sizeof list) }, word;
+    AUTO_CLOSE int fd = openat(AT_FDCWD, "/proc/self/task/1/children", O_RDONLY | O_CLOEXEC);
+    struct str rest = { list, 0 }, word;
     int found = 0;
+    ssize_t n;
 
+    /* The kernel returns the list in pages. */
+    while (fd >= 0 && rest.n < sizeof list &&
+           (n = read(fd, list + rest.n, sizeof list - rest.n)) > 0)
+        rest.n += (size_t)n;
     while (rest.n) {
         uint64_t pid;
 

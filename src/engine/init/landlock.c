@@ -28,11 +28,6 @@ enum {
     ABI_SCOPE = 6,
 };
 
-static int landlock_abi(void)
-{
-    return (int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-}
-
 static int landlock_allow_beneath(int ruleset, const char *path, uint64_t access, struct err *e)
 {
     AUTO_CLOSE int dir = openat(AT_FDCWD, path, O_PATH | O_CLOEXEC);
@@ -48,8 +43,9 @@ int landlock_enter(struct err *e)
 {
     struct landlock_attr attr = { .handled_access_fs = LANDLOCK_ACCESS_FS_MAKE_CHAR |
                                                        LANDLOCK_ACCESS_FS_MAKE_BLOCK };
+    long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
     AUTO_CLOSE int ruleset = -1;
-    int version = landlock_abi(), r = 0;
+    int r;
 
     if (version < ABI_REFER)
         return 0; /* older rulesets would also forbid renaming between directories */

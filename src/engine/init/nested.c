@@ -66,15 +66,8 @@ static int filters_of(const char *path)
                : -2;
 }
 
-/* Filters of a thread beyond those of PID 1. A thread whose status line is cut off by too many
- * groups counts as having the maximum. */
-static uint32_t filters_on_top(const char *path)
-{
-    int n = filters_of(path);
-
-    return n == -2 ? FILTERS_MAX : n > nested.own ? (uint32_t)(n - nested.own) : 0;
-}
-
+/* Filters of threads beyond those of PID 1. A thread whose status line is cut off by too many groups
+ * counts as having the maximum. */
 static uint32_t count_process_filters(pid_t pid)
 {
     static char room[THREADS_ROOM] __attribute__((aligned(8)));
@@ -86,8 +79,11 @@ static uint32_t count_process_filters(pid_t pid)
     snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
     numbers_open(&threads, AT_FDCWD, path, room, sizeof room);
     while (numbers_next(&threads, &tid)) {
+        int own;
+
         snprintf(path, sizeof path, "/proc/%d/task/%d/status", (int)pid, (int)tid);
-        n += filters_on_top(path);
+        own = filters_of(path);
+        n += own == -2 ? FILTERS_MAX : own > nested.own ? (uint32_t)(own - nested.own) : 0;
     }
     numbers_close(&threads);
     return n;
@@ -110,8 +106,14 @@ static void count_filters(void)
 }
 
 /* 0, or the errno that the call fails with. */
-static int decide_filter(void)
+static int decide_call(int nr)
 {
+    if (nr == SYS_setsockopt) {
+        if (nested.attached == SOCKET_FILTERS_MAX)
+            return ENOMEM;
+        nested.attached++;
+        return 0;
+    }
     if (nested.own < 0)
         return EINVAL; /* a kernel before 5.9, which does not report the number */
     if (nested.at_most >= FILTERS_MAX &&
@@ -120,16 +122,6 @@ static int decide_filter(void)
     if (nested.at_most >= FILTERS_MAX)
         return ENOMEM;
     nested.at_most++;
-    return 0;
-}
-
-static int decide_call(int nr)
-{
-    if (nr != SYS_setsockopt)
-        return decide_filter();
-    if (nested.attached == SOCKET_FILTERS_MAX)
-        return ENOMEM;
-    nested.attached++;
     return 0;
 }
 

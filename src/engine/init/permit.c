@@ -30,44 +30,24 @@ static int read_octal(struct str text, int64_t *ret, struct err *e)
     return 0;
 }
 
-/* Parses a numeric id; false for a name. */
-static bool read_id(struct str text, int64_t *ret)
+/* Finds the number of a user or a group, which may be given by name. */
+static int find_id(struct str name, bool group, int64_t *ret, struct err *e)
 {
+    AUTO_CLOSE int fd = -1;
+    struct passwd_entry u = { 0 };
+    uint32_t gid = 0;
     uint64_t n;
 
-    if (!str_to_u64(text, &n) || n >= UINT32_MAX)
-        return false;
-    *ret = (int64_t)n;
-    return true;
-}
-
-static int find_owner(struct str name, int64_t *ret, struct err *e)
-{
-    AUTO_CLOSE int fd = -1;
-    struct passwd_entry u;
-
-    if (read_id(name, ret))
+    if (str_to_u64(name, &n) && n < UINT32_MAX) {
+        *ret = (int64_t)n;
         return 0;
-    fd = openat(AT_FDCWD, "/etc/passwd", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || !passwd_find(fd, name, 0, &u))
-        return err_set(e, ERR_INVALID, "owner: there is no user '" STR_FMT "' in the sandbox",
+    }
+    fd = openat(AT_FDCWD, group ? "/etc/group" : "/etc/passwd", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || !(group ? group_find(fd, name, &gid) : passwd_find(fd, name, 0, &u)))
+        return err_set(e, ERR_INVALID, "%s '" STR_FMT "' in the sandbox",
+                       group ? "group: there is no group" : "owner: there is no user",
                        STR_ARG(name));
-    *ret = u.uid;
-    return 0;
-}
-
-static int find_group(struct str name, int64_t *ret, struct err *e)
-{
-    AUTO_CLOSE int fd = -1;
-    uint32_t gid;
-
-    if (read_id(name, ret))
-        return 0;
-    fd = openat(AT_FDCWD, "/etc/group", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || !group_find(fd, name, &gid))
-        return err_set(e, ERR_INVALID, "group: there is no group '" STR_FMT "' in the sandbox",
-                       STR_ARG(name));
-    *ret = gid;
+    *ret = group ? gid : u.uid;
     return 0;
 }
 
@@ -78,21 +58,10 @@ static int read_permission(const char *text, struct permission *p, struct err *e
     if (str_eq(name, STR("mode")))
         return read_octal(value, &p->mode, e);
     if (str_eq(name, STR("owner")))
-        return find_owner(value, &p->owner, e);
+        return find_id(value, false, &p->owner, e);
     if (str_eq(name, STR("group")))
-        return find_group(value, &p->group, e);
+        return find_id(value, true, &p->group, e);
     return err_set(e, ERR_INVALID, "'%s' is not a file setting: use mode=, owner= or group=", text);
-}
-
-/* Sets the owner first: changing it clears bits of the mode. */
-static int apply_permission(const char *path, const struct permission *p, struct err *e)
-{
-    if ((p->owner >= 0 || p->group >= 0) &&
-        fchownat(AT_FDCWD, path, (uid_t)p->owner, (gid_t)p->group, 0) < 0)
-        return err_sys(e, "setting the owner of %s", path);
-    if (p->mode >= 0 && fchmodat(AT_FDCWD, path, (mode_t)p->mode, 0) < 0)
-        return err_sys(e, "setting the mode of %s", path);
-    return 0;
 }
 
 int permit_run(uint32_t mode, char *const *paths, struct err *e)
@@ -105,5 +74,13 @@ int permit_run(uint32_t mode, char *const *paths, struct err *e)
         return err_sys(e, "reading the attributes of %s", paths[0]);
     for (char *const *s = paths + 1; r >= 0 && *s; s++)
         r = read_permission(*s, &p, e);
-    return r < 0 ? r : apply_permission(paths[0], &p, e);
+    if (r < 0)
+        return r;
+    /* The owner first: changing it clears bits of the mode. */
+    if ((p.owner >= 0 || p.group >= 0) &&
+        fchownat(AT_FDCWD, paths[0], (uid_t)p.owner, (gid_t)p.group, 0) < 0)
+        return err_sys(e, "setting the owner of %s", paths[0]);
+    if (p.mode >= 0 && fchmodat(AT_FDCWD, paths[0], (mode_t)p.mode, 0) < 0)
+        return err_sys(e, "setting the mode of %s", paths[0]);
+    return 0;
 }

@@ -132,30 +132,19 @@ static void find_exe(int dir, struct control_exe *ret, int *ret_fd, char path[CO
     numbers_close(&threads);
 }
 
-static bool find_known_exe(const struct socket_search *s, const struct control_exe *x,
-                           const char *path, uint32_t *ret)
-{
-    const char *at = s->text;
-
-    for (uint32_t i = 0; i < s->n_exes; i++)
-        if (strcmp(control_next_string(&at), path) == 0 && s->exes[i].dev == x->dev &&
-            s->exes[i].ino == x->ino) {
-            *ret = i;
-            return true;
-        }
-    return false;
-}
-
 static int add_exe(struct socket_search *s, int dir, uint32_t *ret, struct err *e)
 {
     struct control_exe x = { 0 };
     AUTO_CLOSE int fd = -1;
     char path[CONTROL_PATH_MAX] = "";
+    const char *at = s->text;
     size_t n;
 
     find_exe(dir, &x, &fd, path);
-    if (find_known_exe(s, &x, path, ret))
-        return 0;
+    for (*ret = 0; *ret < s->n_exes; ++*ret)
+        if (strcmp(control_next_string(&at), path) == 0 && s->exes[*ret].dev == x.dev &&
+            s->exes[*ret].ino == x.ino)
+            return 0;
     n = strlen(path) + 1;
     if (s->n_exes == CONTROL_EXES_MAX || n > sizeof s->text - s->n_text)
         return err_set(e, ERR_TOO_BIG,
@@ -164,7 +153,6 @@ static int add_exe(struct socket_search *s, int dir, uint32_t *ret, struct err *
     s->n_text += n;
     if (fd >= 0)
         s->fds->fd[s->fds->n++] = take_fd(&fd);
-    *ret = s->n_exes;
     s->exes[s->n_exes++] = x;
     return 0;
 }

@@ -109,22 +109,16 @@ static struct owner_scan *find_free_scan(void)
     return NULL;
 }
 
-static size_t count_waiting_scans(int conn)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; i < n_waiting; i++)
-        n += waiting[i].conn == conn;
-    return n;
-}
-
 int owner_scans_add(int conn, const struct control_who *asked, struct err *e)
 {
     struct owner_scan *l = n_waiting ? NULL : find_free_scan();
+    size_t own = 0;
 
     if (l)
         return begin_scan(l, conn, asked, e);
-    if (n_waiting == COUNT_OF(waiting) || count_waiting_scans(conn) >= CONTROL_WHO_MAX)
+    for (size_t i = 0; i < n_waiting; i++)
+        own += waiting[i].conn == conn;
+    if (n_waiting == COUNT_OF(waiting) || own >= CONTROL_WHO_MAX)
         return err_set(e, ERR_BUSY, "%d queries for socket owners are already pending",
                        CONTROL_WHO_MAX);
     waiting[n_waiting].conn = conn;
@@ -186,49 +180,32 @@ void owner_scans_orphan(int conn)
             remove_waiting(i - 1);
 }
 
-/* Kills a scan that takes too long. Its pid is valid until the end of its socket is seen: it was
- * not reaped before. */
-static void end_late_scan(struct owner_scan *l, int64_t now)
-{
-    if (l->state != SCAN_RUNNING || l->deadline > now)
-        return;
-    receive_scan_answer(l);
-    if (l->state != SCAN_RUNNING)
-        return;
-    kill(l->pid, SIGKILL);
-    l->deadline = now + INIT_OWNER_SCAN_MS * NS_PER_MS;
-}
-
-static void begin_waiting_scans(void)
-{
-    struct owner_scan *l;
-
-    while (n_waiting && (l = find_free_scan())) {
-        struct err e;
-
-        if (begin_scan(l, waiting[0].conn, &waiting[0].asked, &e) < 0) {
-            l->conn = waiting[0].conn;
-            l->tag = waiting[0].asked.head.tag;
-            l->fds.n = 0;
-            finish_scan(l, &e);
-        }
-        remove_waiting(0);
-    }
-}
-
+/* Kills scans that take too long. The pid is valid until the end of the socket is seen: it was not
+ * reaped before. */
 void owner_scans_enforce(void)
 {
     int64_t now = clock_mono();
 
-    for (size_t i = 0; i < COUNT_OF(owner_scans); i++)
-        end_late_scan(&owner_scans[i], now);
+    for (size_t i = 0; i < COUNT_OF(owner_scans); i++) {
+        struct owner_scan *l = &owner_scans[i];
+
+        if (l->state != SCAN_RUNNING || l->deadline > now)
+            continue;
+        receive_scan_answer(l);
+        if (l->state != SCAN_RUNNING)
+            continue;
+        kill(l->pid, SIGKILL);
+        l->deadline = now + INIT_OWNER_SCAN_MS * NS_PER_MS;
+    }
 }
 
 void owner_scans_answer(void)
 {
-    for (size_t i = 0; i < COUNT_OF(owner_scans); i++) {
-        struct owner_scan *l = &owner_scans[i];
+    struct owner_scan *l;
+    struct err e;
 
+    for (size_t i = 0; i < COUNT_OF(owner_scans); i++) {
+        l = &owner_scans[i];
         if (l->state != SCAN_ANSWERED)
             continue;
         if (l->conn >= 0 &&
@@ -237,7 +214,15 @@ void owner_scans_answer(void)
         ipc_fds_done(&l->fds);
         l->state = SCAN_FREE;
     }
-    begin_waiting_scans();
+    while (n_waiting && (l = find_free_scan())) {
+        if (begin_scan(l, waiting[0].conn, &waiting[0].asked, &e) < 0) {
+            l->conn = waiting[0].conn;
+            l->tag = waiting[0].asked.head.tag;
+            l->fds.n = 0;
+            finish_scan(l, &e);
+        }
+        remove_waiting(0);
+    }
 }
 
 int64_t owner_scans_deadline(void)

@@ -79,7 +79,7 @@ static void add_memory(pid_t pid, struct control_used *ret)
 static bool disk_counted;
 static uint64_t disk_at_start; /* the reserve of the box, and its directories */
 
-/*/* Removed files count until the next commit of the file system. */
+/* Removed files count until the next commit of the file system. */
 static uint64_t sum_counters(void)
 {
     uint64_t sum = 0;
@@ -95,15 +95,6 @@ static uint64_t sum_counters(void)
             sum += bytes;
     }
     return sum;
-}
-
-static void keep_counters(void)
-{
-    disk_counted = true;
-    for (int i = 0; i < INIT_DISK_COUNTERS; i++)
-        disk_counted = fcntl(INIT_DISK + i, F_SETFD, FD_CLOEXEC) == 0 && disk_counted;
-    if (disk_counted)
-        disk_at_start = sum_counters();
 }
 
 /* Reads the usage of a tmpfs, which belongs to this sandbox only; other file systems are shared. */
@@ -129,7 +120,11 @@ void usage_keep(void)
 {
     if (fcntl(INIT_CPU, F_SETFD, FD_CLOEXEC) == 0)
         counter = INIT_CPU;
-    keep_counters();
+    disk_counted = true;
+    for (int i = 0; i < INIT_DISK_COUNTERS; i++)
+        disk_counted = fcntl(INIT_DISK + i, F_SETFD, FD_CLOEXEC) == 0 && disk_counted;
+    if (disk_counted)
+        disk_at_start = sum_counters();
 }
 
 void usage_watch(int fd)

@@ -217,12 +217,6 @@ static int follow_subdir(struct watch *w, const struct inotify_event *v, const c
     return 0;
 }
 
-static void note_leaving(struct watch *w, uint32_t cookie, enum temporary kind)
-{
-    w->arrivals[w->arrived++ % ARRIVALS] =
-        (struct watch_arrival){ .cookie = cookie, .is_new = kind == TEMPORARY_OF_NEW };
-}
-
 static const struct watch_arrival *find_arrival(const struct watch *w,
                                                 const struct inotify_event *v)
 {
@@ -232,30 +226,25 @@ static const struct watch_arrival *find_arrival(const struct watch *w,
     return NULL;
 }
 
-/* Reports a completed write as if the file had been written in place; inotify reports its close. */
-static int write_arrival_events(const struct watch *w, const struct watch_arrival *a,
-                                const char *dir, const char *name, struct err *e)
-{
-    int r = a->is_new ? write_watch_event(w, IN_CREATE, 0, dir, name, e) : 0;
-
-    return r < 0 ? r : write_watch_event(w, IN_MODIFY, 0, dir, name, e);
-}
-
-/* Handles the event of a name in a directory; events of temporaries are hidden. */
+/* Handles the event of a name in a directory; events of temporaries are hidden. A completed write is
+ * reported as if the file had been written in place; inotify reports its close. */
 static int handle_named_event(struct watch *w, const struct inotify_event *v, const char *dir,
                               const char *name, struct err *e)
 {
     enum temporary kind = write_temporary(name);
     const struct watch_arrival *a = find_arrival(w, v);
-    int r;
+    int r = 0;
 
     if (kind) {
         if (v->mask & IN_MOVED_FROM)
-            note_leaving(w, v->cookie, kind);
+            w->arrivals[w->arrived++ % ARRIVALS] =
+                (struct watch_arrival){ v->cookie, kind == TEMPORARY_OF_NEW };
         return 0;
     }
+    if (a && a->is_new)
+        r = write_watch_event(w, IN_CREATE, 0, dir, name, e);
     if (a)
-        return write_arrival_events(w, a, dir, name, e);
+        return r < 0 ? r : write_watch_event(w, IN_MODIFY, 0, dir, name, e);
     r = write_watch_event(w, v->mask, v->cookie, dir, name, e);
     return r < 0 ? r : follow_subdir(w, v, dir, name, e);
 }

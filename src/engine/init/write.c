@@ -206,32 +206,26 @@ static int fill_from_input(int fd, char *const *attributes, struct err *e)
     return r < 0 ? r : write_set_attributes(fd, attributes, e); /* before the mode may forbid it */
 }
 
-static int replace_file(const struct write_place *p, uint32_t mode, fill_fn *fill,
-                        char *const *strings, struct err *e)
-{
-    char temporary[WRITE_TEMPORARY_MAX];
-    AUTO_CLOSE int fd = write_open_temporary(p, temporary, e);
-    int r = fd < 0 ? fd : fill(fd, strings, e);
-
-    if (r >= 0)
-        r = write_set_mode_and_owner(fd, p, mode, e);
-    if (r >= 0 && renameat(p->dir, temporary, p->dir, p->name) < 0)
-        r = err_sys(e, "renaming %s into place", p->name);
-    if (r < 0 && fd >= 0)
-        unlinkat(p->dir, temporary, 0);
-    return r;
-}
-
 static int replace_path(const char *path, uint32_t mode, fill_fn *fill, char *const *strings,
                         struct err *e)
 {
+    char temporary[WRITE_TEMPORARY_MAX];
     struct write_place p = { .dir = -1 };
+    AUTO_CLOSE int fd = -1;
     int r = write_find_place(path, &p, e);
 
     if (r >= 0)
         r = write_stat_place(&p, e);
     if (r >= 0)
-        r = replace_file(&p, mode, fill, strings, e);
+        r = fd = write_open_temporary(&p, temporary, e);
+    if (r >= 0)
+        r = fill(fd, strings, e);
+    if (r >= 0)
+        r = write_set_mode_and_owner(fd, &p, mode, e);
+    if (r >= 0 && renameat(p.dir, temporary, p.dir, p.name) < 0)
+        r = err_sys(e, "renaming %s into place", p.name);
+    if (r < 0 && fd >= 0)
+        unlinkat(p.dir, temporary, 0);
     close_fd_(&p.dir);
     return r;
 }

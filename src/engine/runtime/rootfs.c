@@ -234,18 +234,9 @@ static int attach_layers(struct sandbox_build *b, char *lower, size_t cap, struc
     return 0;
 }
 
-/* overlayfs acts with the credentials of its mounter. On disk only ids of the sandbox can be
- * stored: there the mounter is the sandbox's root, with our capabilities. */
-static int become_mounter(const struct sandbox_build *b, struct err *e)
-{
-    if (!build_on_disk(b) || !b->is_root)
-        return 0;
-    act_as_sandbox_root(b);
-    return caps_set(caps_permitted(), 0, e);
-}
-
 /* Uses mount(2): as a single option of fsconfig(2), the list of lower directories could have only
- * 255 bytes. */
+ * 255 bytes. overlayfs acts with the credentials of its mounter. On disk only ids of the sandbox can
+ * be stored: there the mounter is the sandbox's root, with our capabilities. */
 static int mount_writable_overlay(struct sandbox_build *b, const char *lower, const char *upper,
                                   const char *work, const char *place, struct err *e)
 {
@@ -257,7 +248,11 @@ static int mount_writable_overlay(struct sandbox_build *b, const char *lower, co
         return err_set(e, ERR_TOO_BIG, "too many layers");
     if (fchdir(b->storage) < 0)
         return err_sys(e, "entering the writable layer");
-    r = become_mounter(b, e);
+    r = 0;
+    if (build_on_disk(b) && b->is_root) {
+        act_as_sandbox_root(b);
+        r = caps_set(caps_permitted(), 0, e);
+    }
     if (r >= 0)
         r = mounts_new("overlay", b->storage, place, MS_NOSUID | MS_NODEV, options, e);
     act_as_launcher();

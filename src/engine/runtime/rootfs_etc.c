@@ -241,10 +241,15 @@ static int bind_entry(struct sandbox_build *b, const char *name, struct err *e)
     return copy_host_etc_file(b, name, e);
 }
 
-static int fill_etc(struct sandbox_build *b, struct err *e)
+int rootfs_etc(struct sandbox_build *b, struct err *e)
 {
-    int r = generate_users(b, e);
+    int r;
 
+    if (plan_has_image(b->plan))
+        return 0; /* done by rootfs_own_names() */
+    setfsgid(b->self);
+    setfsuid(b->self);
+    r = generate_users(b, e);
     if (r >= 0)
         r = generate_names(b, e);
     if (r >= 0)
@@ -260,18 +265,6 @@ static int fill_etc(struct sandbox_build *b, struct err *e)
             : s->kind == SKELETON_BIND ? bind_entry(b, name, e)
                                        : 0;
     }
-    return r;
-}
-
-int rootfs_etc(struct sandbox_build *b, struct err *e)
-{
-    int r;
-
-    if (plan_has_image(b->plan))
-        return 0; /* done by rootfs_own_names() */
-    setfsgid(b->self);
-    setfsuid(b->self);
-    r = fill_etc(b, e);
     setfsuid(0);
     setfsgid(0);
     return r < 0 ? r : rootfs_host_done(b, e);

@@ -55,10 +55,12 @@ static int replace_by_tree(const struct sandbox_build *b, int *fd, struct err *e
 
 /* Opens the caller's path beneath a root, following no link, so that nothing can be exchanged
  * meanwhile. */
-static int open_below_root(const char *root, const char *path, int *ret, struct err *e)
+static int tree_below(const struct sandbox_build *b, uint32_t number, const char *path,
+                      bool dir_only, int *ret, struct err *e)
 {
-    AUTO_CLOSE int dir = openat(AT_FDCWD, root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int fd;
+    const char *root = number == PLAN_STORE ? b->store : b->roots[number - 1];
+    AUTO_CLOSE int dir = openat(AT_FDCWD, root, O_PATH | O_DIRECTORY | O_CLOEXEC), fd = -1;
+    int r;
 
     if (dir < 0)
         return err_sys(e, "opening the root %s", root);
@@ -69,18 +71,7 @@ static int open_below_root(const char *root, const char *path, int *ret, struct 
                        root);
     if (fd < 0)
         return err_sys(e, "opening %s below %s", path, root);
-    *ret = fd;
-    return 0;
-}
-
-static int tree_below(const struct sandbox_build *b, uint32_t root, const char *path, bool dir_only,
-                      int *ret, struct err *e)
-{
-    AUTO_CLOSE int fd = -1;
-    int r = open_below_root(root == PLAN_STORE ? b->store : b->roots[root - 1], path, &fd, e);
-
-    if (r >= 0)
-        r = plan_check_file(fd, dir_only, path, e);
+    r = plan_check_file(fd, dir_only, path, e);
     return r < 0 ? r : mounts_copy(fd, "", ret, e);
 }
 
