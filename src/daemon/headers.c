@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,29 +10,21 @@
 #include "base/own.h"
 #include "lib/proc/sealed.h"
 
-static int open_private_file(const char *path, int *ret, struct err *e)
-{
-    AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    struct stat st;
-
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return err_sys(e, "opening %s", path);
-    if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077))
-        return err_set(e, ERR_DENIED,
-                       "%s must be a file that belongs to uid %u and that only it can read: chmod "
-                       "0600",
-                       path, (unsigned)geteuid());
-    *ret = take_fd(&fd);
-    return 0;
-}
-
 int headers_open(const char *path, int *ret, struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(HEADERS_FILE_MAX);
-    AUTO_CLOSE int from = -1, to = -1;
-    int r = open_private_file(path, &from, e);
+    AUTO_CLOSE int from = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), to = -1;
+    struct stat st;
+    int r;
 
-    if (r >= 0)
+    if (from < 0 || fstat(from, &st) < 0)
+        r = err_sys(e, "opening %s", path);
+    else if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077))
+        r = err_set(e, ERR_DENIED,
+                    "%s must be a file that belongs to uid %u and that only it can read: chmod "
+                    "0600",
+                    path, (unsigned)geteuid());
+    else
         r = err_wrap(e, buf_read_fd(&text, from, e), "%s", path);
     if (r >= 0)
         r = sealed_text(buf_str(&text), "headers", &to, e);

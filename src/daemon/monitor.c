@@ -16,11 +16,9 @@
 #include "daemon/monitor_request.h"
 #include "daemon/children.h"
 #include "daemon/copies.h"
-#include "daemon/fetch_process.h"
 #include "daemon/grants.h"
 #include "daemon/headers.h"
 #include "daemon/jobs.h"
-#include "daemon/layer_workers.h"
 #include "lib/ipc/channel.h"
 #include "lib/proc/signals.h"
 

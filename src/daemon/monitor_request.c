@@ -8,9 +8,9 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "engine/sync/sync.h"
 #include "lib/proc/sealed.h"

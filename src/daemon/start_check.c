@@ -45,11 +45,6 @@ static bool cut_last(char *path)
     return true;
 }
 
-static bool is_missing(const char *path)
-{
-    return access(path, F_OK) < 0 && errno == ENOENT;
-}
-
 /* Checks that a directory exists, or can be made with up to `most` of its parents. */
 static int check_dir(const char *path, unsigned most, struct err *e)
 {
@@ -57,8 +52,9 @@ static int check_dir(const char *path, unsigned most, struct err *e)
 
     if (!str_copy(str_from(path), existing, sizeof existing))
         return err_set(e, ERR_TOO_BIG, "the path has more than %d bytes", PATH_MAX - 1);
-    for (unsigned i = 0; i <= most && is_missing(existing) && cut_last(existing); i++)
-        ;
+    for (unsigned i = 0; i <= most && access(existing, F_OK) < 0 && errno == ENOENT; i++)
+        if (!cut_last(existing))
+            break;
     return check_writable(existing, e);
 }
 
@@ -81,16 +77,10 @@ static int check_state_path(const struct config *c, struct err *e)
     return err_wrap(e, r, "state directory %s (state, SANDBOXER_STATE)", c->state);
 }
 
-static bool is_below_directory(const char *path, const char *dir)
-{
-    size_t n = strlen(dir);
-
-    return strncmp(path, dir, n) == 0 && (path[n] == '\0' || path[n] == '/');
-}
-
 static int check_socket_path(const struct config *c, struct err *e)
 {
     char dir[PATH_MAX];
+    size_t n = strlen(c->state);
     int r = doors_check_path(c->socket.path, e);
 
     if (r < 0)
@@ -100,8 +90,8 @@ static int check_socket_path(const struct config *c, struct err *e)
     if (!str_copy(str_from(c->socket.path), dir, sizeof dir) || !cut_last(dir))
         return err_set(e, ERR_INVALID, "socket.path: '%s' is not a path for a socket",
                        c->socket.path);
-    if (is_below_directory(dir, c->state)) /* made with it */
-        return 0;
+    if (strncmp(dir, c->state, n) == 0 && (dir[n] == '\0' || dir[n] == '/'))
+        return 0; /* made with the state directory */
     return err_wrap(e, check_dir(dir, 0, e), "directory of socket.path %s", c->socket.path);
 }
 

@@ -6,7 +6,6 @@
 #include <linux/btrfs.h>
 #include <linux/loop.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -29,7 +28,6 @@ struct grower {
     int image, device, storage;
     int pending[SUBVOLUME_PENDING]; /* -1: unknown */
     struct volume_room room;
-    bool told; /* that it cannot grow */
 };
 
 static uint64_t count_free(int fd)
@@ -126,17 +124,6 @@ static int grow_volume(const struct grower *g, struct err *e)
     return extend_image(g, size, step, e);
 }
 
-/* Logs a reason once, until it is resolved. */
-static void check_volume_once(struct grower *g)
-{
-    struct err e;
-    int r = grow_volume(g, &e);
-
-    if (r < 0 && !g->told)
-        LOG(WARN, "storage.not_grown", LOG_S("reason", e.msg));
-    g->told = r < 0;
-}
-
 static int open_grower(struct grower *g, const struct volume *v, struct err *e)
 {
     AUTO_CLOSE int sys = open("/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -152,8 +139,10 @@ static int open_grower(struct grower *g, const struct volume *v, struct err *e)
     return 0;
 }
 
-static _Noreturn void run_grower(struct grower *g)
+/* Logs a reason once, until it is resolved. */
+static _Noreturn void run_grower(const struct grower *g)
 {
+    bool told = false;
     struct err e;
 
     prctl(PR_SET_NAME, "sandboxer-grow", 0, 0, 0);
@@ -161,7 +150,11 @@ static _Noreturn void run_grower(struct grower *g)
     if (caps_set(CAP_BIT(CAP_SYS_ADMIN), 0, &e) < 0 || resize_volume(g, &e) < 0)
         LOG(WARN, "storage.not_grown", LOG_S("reason", e.msg));
     for (;;) {
-        check_volume_once(g);
+        int r = grow_volume(g, &e);
+
+        if (r < 0 && !told)
+            LOG(WARN, "storage.not_grown", LOG_S("reason", e.msg));
+        told = r < 0;
         usleep(LOOK_US);
     }
 }

@@ -2,6 +2,8 @@
 #include "daemon/worker.h"
 
 #include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -91,20 +93,29 @@ static void fill_egress_arguments(struct arguments *a, const struct worker_optio
     }
 }
 
-int worker_exec(const struct worker_options *o, const struct gate *g, int sock, int *status,
-                struct err *e)
+/* Becomes the program at the path as another user, if the monitor can. */
+static int exec_as(const struct identity_choice *who, const char *path, char *const *argv, int sock,
+                   int *status, struct err *e)
 {
-    struct arguments arguments = { .n = 0 };
-    char path[PATH_MAX], *none[] = { NULL };
+    char *none[] = { NULL };
     const int fds[] = { -1, -1, STDERR_FILENO, sock };
     const struct spawn s = { .path = path,
-                             .argv = arguments.v,
+                             .argv = argv,
                              .envp = none,
                              .fds = fds,
                              .n_fds = COUNT_OF(fds),
                              .become = geteuid() == 0,
-                             .uid = o->who.uid,
-                             .gid = o->who.gid };
+                             .uid = who->uid,
+                             .gid = who->gid };
+
+    return spawn_exec(&s, status, e);
+}
+
+int worker_exec(const struct worker_options *o, const struct gate *g, int sock, int *status,
+                struct err *e)
+{
+    struct arguments arguments = { .n = 0 };
+    char path[PATH_MAX];
     int r = spawn_find("sandboxer-egress", path, sizeof path, e);
 
     fill_egress_arguments(&arguments, o);
@@ -112,5 +123,31 @@ int worker_exec(const struct worker_options *o, const struct gate *g, int sock, 
         r = except_configured(o, g, &arguments, e);
     if (r >= 0)
         r = gate_enter(g, e);
+    return r < 0 ? r : exec_as(&o->who, path, arguments.v, sock, status, e);
+}
+
+int fetch_process_exec(const struct identity_choice *who, int sock, int *status, struct err *e)
+{
+    char path[PATH_MAX], name[] = "sandboxer-fetch", *argv[] = { name, NULL };
+    int r = spawn_find(name, path, sizeof path, e);
+
+    return r < 0 ? r : exec_as(who, path, argv, sock, status, e);
+}
+
+int layer_worker_exec(int storage, int sock, bool untrusted, int *status, struct err *e)
+{
+    char path[PATH_MAX], name[] = "sandboxer-layers", variable[256];
+    char option[] = "--peer", word[] = "untrusted";
+    char *argv[] = { name, untrusted ? option : NULL, word, NULL }, *envp[] = { NULL, NULL };
+    const int fds[] = { -1, -1, STDERR_FILENO, sock, storage };
+    const struct spawn s = {
+        .path = path, .argv = argv, .envp = envp, .fds = fds, .n_fds = COUNT_OF(fds)
+    };
+    /* Tests choose the point at which a layer worker dies. */
+    const char *at = SANDBOXER_TEST_HOOKS ? getenv("SANDBOXER_DIE_AT") : NULL;
+    int r = spawn_find(name, path, sizeof path, e);
+
+    if (at && snprintf(variable, sizeof variable, "SANDBOXER_DIE_AT=%s", at) < (int)sizeof variable)
+        envp[0] = variable;
     return r < 0 ? r : spawn_exec(&s, status, e);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Egress workers, started by the monitor for the control plane: as a user of their own, without
- * rights, behind the gate (lib/gate/gate.h), and with nothing but the socket that they serve. They
- * end when it closes. */
+/* Programs that the monitor starts for the control plane, with nothing but the socket that they
+ * serve. They end when it closes. Each function becomes the program (lib/proc/spawn.h:
+ * spawn_exec()). */
 #ifndef DAEMON_WORKER_H
 #define DAEMON_WORKER_H
 
@@ -17,12 +17,23 @@ struct worker_options {
     const char *upstream;       /* NULL: straight */
 };
 
-/* One for each sandbox that wants its own, at most. */
-enum { WORKERS_MAX = 4096 };
+enum {
+    WORKERS_MAX = 4096,      /* one for each sandbox that wants its own, at most */
+    FETCH_PROCESSES_MAX = 8, /* one, and others that are on their way out */
+    LAYER_WORKERS_MAX = 64,  /* one that hangs stays until its file system lets it go */
+};
 
-/* Becomes a worker that serves `sock` (lib/proc/spawn.h: spawn_exec()), in the group that
- * gate_add() made. The gate gets the resolvers and the upstream proxy as exceptions. */
+/* An egress worker: as a user of its own, without rights, behind the gate (lib/gate/gate.h), in the
+ * group that gate_add() made. The gate gets the resolvers and the upstream proxy as exceptions. */
 int worker_exec(const struct worker_options *o, const struct gate *g, int sock, int *status,
                 struct err *e);
+
+/* The fetch process (engine/fetcher/server.h): as a user of its own, without rights. */
+int fetch_process_exec(const struct identity_choice *who, int sock, int *status, struct err *e);
+
+/* A layer worker: with the monitor's rights, which it gives up as far as it can before it touches
+ * anything (engine/layers/job.h). It ends with its job, too. `storage` is a descriptor of the
+ * storage directory; `untrusted`: whether the control plane has fewer rights than the monitor. */
+int layer_worker_exec(int storage, int sock, bool untrusted, int *status, struct err *e);
 
 #endif

@@ -9,8 +9,6 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "control/owner/tokens.h"
-#include "lib/json/reader.h"
-#include "base/rfc3339.h"
 #include "trust/held.h"
 #include "trust/internal.h"
 

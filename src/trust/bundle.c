@@ -283,15 +283,6 @@ const struct trust_rule *trust_bundle_find(const struct trust_bundle *b, struct 
 
 /* --- reading --- */
 
-static void set_bundle_version(struct str yaml, char ret[static TRUST_VERSION_TEXT])
-{
-    unsigned char hash[CRYPTO_SHA256_SIZE];
-
-    crypto_sha256(yaml, hash);
-    for (size_t i = 0; i < (TRUST_VERSION_TEXT - 1) / 2; i++)
-        snprintf(ret + 2 * i, 3, "%02x", hash[i]);
-}
-
 static int read_bundle(struct str yaml, struct trust_bundle *b, struct err *e)
 {
     const struct json_limits limits = { .bytes = BUNDLE_BYTES_MAX,
@@ -319,12 +310,15 @@ static int read_bundle(struct str yaml, struct trust_bundle *b, struct err *e)
 int trust_bundle_read(struct str yaml, struct trust_bundle **ret, struct err *e)
 {
     struct trust_bundle *b = new0(sizeof *b);
+    unsigned char hash[CRYPTO_SHA256_SIZE];
     int r;
 
     b->approvals.expiry_ns = 3600 * NS_PER_S; /* defaults without the section */
     b->approvals.pending_per_peer = 16;
     arena_init(&b->arena, MEMORY_MAX);
-    set_bundle_version(yaml, b->version);
+    crypto_sha256(yaml, hash);
+    for (size_t i = 0; i < (TRUST_VERSION_TEXT - 1) / 2; i++)
+        snprintf(b->version + 2 * i, 3, "%02x", hash[i]);
     r = read_bundle(yaml, b, e);
     if (r < 0)
         trust_bundle_free(b);

@@ -103,15 +103,11 @@ void held_start_call(struct held_call *h)
 
 void trust_set_runner(struct trust *t, const struct trust_runner *r)
 {
-    struct link *next;
-
     t->runner = r ? *r : (struct trust_runner){ 0 };
-    for (struct link *m = r ? list_first(&t->held) : NULL; m; m = next) {
-        struct held_call *h = container_of(m, struct held_call, link);
-
-        next = list_after(&t->held, m);
+    if (!r)
+        return;
+    LIST_EACH_SAFE (struct held_call, h, &t->held, link)
         held_run(h); /* approved in an earlier daemon run */
-    }
 }
 
 /* Detaches running calls: their completion is ignored. */

@@ -84,8 +84,7 @@ void identities_close(struct trust *t)
 
 struct peer_rate *identity_rate(struct trust_identity *d, const char *tool)
 {
-    struct map *rates = &d->rates;
-    struct map_entry *v = map_find(rates, str_from(tool));
+    struct map_entry *v = map_find(&d->rates, str_from(tool));
     struct peer_rate *x;
 
     if (v)
@@ -93,6 +92,6 @@ struct peer_rate *identity_rate(struct trust_identity *d, const char *tool)
     x = new0(sizeof *x);
     snprintf(x->tool, sizeof x->tool, "%s", tool);
     x->entry.id = x->tool;
-    map_add(rates, &x->entry);
+    map_add(&d->rates, &x->entry);
     return x;
 }

@@ -444,13 +444,6 @@ static int make_peer_hash(struct peer_op *op, unsigned char ret[static CRYPTO_SH
     return 0;
 }
 
-static bool can_return(const struct peer *p)
-{
-    static const unsigned char none[CRYPTO_SHA256_SIZE];
-
-    return memcmp(p->record.hash, none, sizeof none) != 0;
-}
-
 static int prepare_peer_record(struct trust *t, struct peer_op *op, struct peer_record *r,
                                struct err *e)
 {
@@ -516,6 +509,7 @@ static bool load_token_expiry(struct peer *p)
 /* Restores a peer of an earlier daemon run. */
 static int restore_peer(struct trust *t, const struct peer_record *record, struct err *e)
 {
+    static const unsigned char none[CRYPTO_SHA256_SIZE];
     const struct actor daemon = ACTOR_DAEMON;
     struct peer *p = add_session_peer(t, record);
     int r = uses_load(t, record, p, e);
@@ -525,7 +519,7 @@ static int restore_peer(struct trust *t, const struct peer_record *record, struc
         return r;
     if (p->record.ended_ns)
         release_start(p);
-    else if (!can_return(p))
+    else if (memcmp(record->hash, none, sizeof none) == 0) /* its client cannot return */
         peer_end(p, &daemon, "its session ended with the daemon", NULL, NULL);
     else if (!load_token_expiry(p))
         peer_end(p, &daemon, "its token no longer exists", NULL, NULL);

@@ -329,13 +329,6 @@ void uses_release(struct peer *p, struct trust_write *w)
 
 /* --- events --- */
 
-static bool is_by_session(const struct sandbox_record *b, const struct peer *p)
-{
-    const char *actor = p->record.actor.id;
-
-    return str_starts(str_from(actor), STR("tok_")) ? strcmp(b->maker, actor) == 0 : !b->maker[0];
-}
-
 /* A new sandbox: its record can be read after all subscribers have got the event. */
 struct new_sandbox {
     struct trust *trust;
@@ -350,8 +343,10 @@ static struct peer *find_maker_peer(struct trust *t, const struct sandbox_record
 {
     const char *label = json_map_get(&b->labels, PEER_LABEL);
     struct peer *p = label ? peers_by_id(t, str_from(label)) : NULL;
+    const char *actor = p ? p->record.actor.id : "";
+    bool by_token = str_starts(str_from(actor), STR("tok_"));
 
-    if (p && (p->is_token || !is_by_session(b, p)))
+    if (p && (p->is_token || (by_token ? strcmp(b->maker, actor) != 0 : b->maker[0])))
         p = NULL;
     if (!p && b->maker[0])
         p = peers_by_id(t, str_from(b->maker));

@@ -2,7 +2,6 @@
 /* The network boundary of a box: its sockets, which PID 1 keeps, and queries for the holders of a
  * connection. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/own.h"
 #include "backends/local/local.h"
@@ -174,10 +173,9 @@ void local_egress_lose_all(struct local_box *b)
     struct local_egress *g = &b->egress;
 
     local_answers_lose(&g->listeners);
-    for (struct link *m; (m = list_take(&g->pending));) {
-        container_of(m, struct owner_query, link)->why = ERR_CONFLICT;
-        list_append(&g->lost, m);
-    }
+    LIST_EACH (struct owner_query, q, &g->pending, link)
+        q->why = ERR_CONFLICT;
+    list_move(&g->pending, &g->lost);
     g->n_pending = 0;
 }
 

@@ -7,11 +7,9 @@
  * ends before the processes do. Then a launcher removes the rest.
  *
  * Before that, PID 1 is asked for the resource usage; it need not answer. */
-#include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "base/own.h"
 #include "backends/local/local.h"
 #include "lib/proc/sys.h"

@@ -10,7 +10,6 @@
 
 #include "base/own.h"
 #include "backends/local/local.h"
-#include "lib/proc/sys.h"
 
 enum { BACKLOG = 8 }; /* PID 1 sets its own */
 

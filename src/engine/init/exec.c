@@ -3,7 +3,6 @@
  * order in which privileges are dropped; the program inherits nothing else. */
 #include "engine/init/init.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -97,14 +96,11 @@ static int read_request_text(struct starting_child *c, struct err *e)
     return 0;
 }
 
-static int find_target_user(struct starting_child *c, struct err *e)
-{
-    return user_find(c->name, c->start->uid, c->start->gid, &c->user, e);
-}
-
 static int become_target_user(struct starting_child *c, struct err *e)
 {
-    return user_become(&c->user, c->options->caps, e);
+    int r = user_find(c->name, c->start->uid, c->start->gid, &c->user, e);
+
+    return r < 0 ? r : user_become(&c->user, c->options->caps, e);
 }
 
 static int make_stdio(struct starting_child *c, struct err *e)
@@ -248,29 +244,23 @@ struct child_step {
 };
 
 static const struct child_step program_steps[] = {
-    { "request", read_request_text }, { "user", find_target_user },
-    { "user", become_target_user },   { "stdio", make_stdio },
-    { "stdio", arrange_child_fds },   { "environment", fill_environment },
-    { "limits", set_child_limits },   { "workdir", enter_directory },
-    { "signals", unblock_signals },   { "program", exec_program },
+    { "request", read_request_text },
+    { "user", become_target_user },
+    { "stdio", make_stdio },
+    { "stdio", arrange_child_fds },
+    { "environment", fill_environment },
+    { "limits", set_child_limits },
+    { "workdir", enter_directory },
+    { "signals", unblock_signals },
+    { "program", exec_program },
 };
 
 static const struct child_step file_steps[] = {
-    { "request", read_request_text }, { "user", find_target_user },
-    { "user", become_target_user },   { "stdio", make_stdio },
-    { "stdio", arrange_child_fds },   { "limits", set_child_limits },
-    { "workdir", enter_directory },   { "signals", unblock_signals },
-    { "files", run_file_operation },
+    { "request", read_request_text }, { "user", become_target_user },
+    { "stdio", make_stdio },          { "stdio", arrange_child_fds },
+    { "limits", set_child_limits },   { "workdir", enter_directory },
+    { "signals", unblock_signals },   { "files", run_file_operation },
 };
-
-static void take_request_fds(struct starting_child *c, const struct ipc_fds *fds)
-{
-    size_t at = 0;
-
-    c->text_fd = c->start->flags & CONTROL_TEXT_FD ? fds->fd[at++] : -1;
-    while (at < fds->n)
-        c->lent[c->n_lent++] = fds->fd[at++];
-}
 
 void exec_child(const struct init_options *o, const struct control_start *s, const char *text,
                 const struct ipc_fds *fds, int sync)
@@ -280,8 +270,11 @@ void exec_child(const struct init_options *o, const struct control_start *s, con
     const struct child_step *steps = program ? program_steps : file_steps;
     size_t n = program ? COUNT_OF(program_steps) : COUNT_OF(file_steps);
     struct err e = { 0 };
+    size_t at = 0;
 
-    take_request_fds(&c, fds);
+    c.text_fd = s->flags & CONTROL_TEXT_FD ? fds->fd[at++] : -1;
+    while (at < fds->n)
+        c.lent[c.n_lent++] = fds->fd[at++];
     for (size_t i = 0; i < n; i++)
         if (steps[i].run(&c, &e) < 0)
             exec_fail(c.sync, steps[i].name, &e);

@@ -9,7 +9,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/own.h"
 #include "lib/proc/caps.h"
 
 enum { EVENTS = 32 };

@@ -6,7 +6,6 @@
  * number is the mark by which all descendants are found, at no cost until then. */
 #include "engine/init/init.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

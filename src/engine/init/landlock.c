@@ -4,7 +4,6 @@
  * mounting. */
 #include "engine/init/init.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/landlock.h>
 #include <sys/syscall.h>

@@ -4,7 +4,6 @@
 #include "engine/init/init.h"
 
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

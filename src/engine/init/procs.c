@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/init/init.h"
 
-#include <string.h>
-
 #include "base/own.h"
 
 static struct proc table[CONTROL_PROCS_MAX];

@@ -56,17 +56,6 @@ struct upload_work {
 
 /* --- one file --- */
 
-static int note_made(struct upload_work *w, const char *path, size_t n, struct err *e)
-{
-    if (w->n_made == UPLOAD_MADE_MAX) {
-        rmdir(path);
-        return err_set(e, ERR_TOO_BIG, "an upload creates more than %d directories",
-                       UPLOAD_MADE_MAX);
-    }
-    w->made[w->n_made++] = (struct upload_made){ (uint32_t)(path - w->text), (uint32_t)n };
-    return 0;
-}
-
 static int make_upload_parents(struct upload_work *w, char *path, struct err *e)
 {
     int r = 0;
@@ -75,10 +64,16 @@ static int make_upload_parents(struct upload_work *w, char *path, struct err *e)
         if (*at != '/')
             continue;
         *at = '\0';
-        if (mkdir(path, 0755) == 0)
-            r = note_made(w, path, (size_t)(at - path), e);
-        else if (errno != EEXIST)
-            r = err_sys(e, "creating %s", path);
+        if (mkdir(path, 0755) < 0) {
+            r = errno == EEXIST ? 0 : err_sys(e, "creating %s", path);
+        } else if (w->n_made < UPLOAD_MADE_MAX) {
+            w->made[w->n_made++] =
+                (struct upload_made){ (uint32_t)(path - w->text), (uint32_t)(at - path) };
+        } else {
+            rmdir(path);
+            r = err_set(e, ERR_TOO_BIG, "an upload creates more than %d directories",
+                        UPLOAD_MADE_MAX);
+        }
         *at = '/';
     }
     return r;
@@ -163,26 +158,19 @@ static bool is_mounted(int dir, const char *name)
            (st.stx_attributes & STATX_ATTR_MOUNT_ROOT);
 }
 
-/* Only owners may replace files in a sticky directory. */
-static bool may_replace(const struct upload_dir *d, const struct stat *st)
-{
-    uid_t own = geteuid();
-
-    return !(d->mode & S_ISVTX) || own == 0 || own == st->st_uid || own == d->uid;
-}
-
 /* Checks reasons for which a rename could fail, before the first one. */
 static int check_upload_file(const struct upload_work *w, const struct upload_file *f,
                              struct err *e)
 {
     const struct upload_dir *d = &w->dirs[f->dir];
     struct write_place p = { .dir = d->fd, .name = f->name };
+    uid_t own = geteuid();
     int r = write_stat_place(&p, e);
 
     if (r < 0 || !p.taken)
         return r;
-    errno = EPERM;
-    if (!may_replace(d, &p.st))
+    errno = EPERM; /* only owners may replace files in a sticky directory */
+    if ((d->mode & S_ISVTX) && own != 0 && own != p.st.st_uid && own != d->uid)
         return err_sys(e, "replacing %s", f->name);
     errno = EBUSY;
     return is_mounted(d->fd, f->name) ? err_sys(e, "replacing %s", f->name) : 0;

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 

@@ -11,12 +11,10 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/own.h"
-#include "base/str.h"
 
 enum { BATCH = 64 << 10, DIRS_MAX = 8192, RELATIVE_MAX = 1024, ARRIVALS = 16 };
 
@@ -217,23 +215,17 @@ static int follow_subdir(struct watch *w, const struct inotify_event *v, const c
     return 0;
 }
 
-static const struct watch_arrival *find_arrival(const struct watch *w,
-                                                const struct inotify_event *v)
-{
-    for (size_t i = 0; v->cookie && (v->mask & IN_MOVED_TO) && i < ARRIVALS; i++)
-        if (w->arrivals[i].cookie == v->cookie)
-            return &w->arrivals[i];
-    return NULL;
-}
-
 /* Handles the event of a name in a directory; events of temporaries are hidden. A completed write is
  * reported as if the file had been written in place; inotify reports its close. */
 static int handle_named_event(struct watch *w, const struct inotify_event *v, const char *dir,
                               const char *name, struct err *e)
 {
     enum temporary kind = write_temporary(name);
-    const struct watch_arrival *a = find_arrival(w, v);
+    const struct watch_arrival *a = NULL;
     int r = 0;
+
+    for (size_t i = 0; v->cookie && (v->mask & IN_MOVED_TO) && !a && i < ARRIVALS; i++)
+        a = w->arrivals[i].cookie == v->cookie ? &w->arrivals[i] : NULL;
 
     if (kind) {
         if (v->mask & IN_MOVED_FROM)

@@ -267,23 +267,19 @@ static int fill_from_files(int fd, char *const *sources, struct err *e)
     return r;
 }
 
-static bool is_same_file(const char *path, const struct stat *st)
-{
-    struct stat own;
-
-    return stat(path, &own) == 0 && own.st_dev == st->st_dev && own.st_ino == st->st_ino;
-}
-
 /* Removes the sources; one that was removed meanwhile, or is given twice, is no error. */
 static int remove_sources(const char *made, char *const *sources, struct err *e)
 {
-    struct stat st;
+    struct stat st, own;
 
     if (stat(made, &st) < 0)
         return err_sys(e, "reading the attributes of %s", made);
-    for (; *sources; sources++)
-        if (!is_same_file(*sources, &st) && unlink(*sources) < 0 && errno != ENOENT)
+    for (; *sources; sources++) {
+        if (stat(*sources, &own) == 0 && own.st_dev == st.st_dev && own.st_ino == st.st_ino)
+            continue; /* it was composed of itself, too */
+        if (unlink(*sources) < 0 && errno != ENOENT)
             return err_sys(e, "removing %s", *sources);
+    }
     return 0;
 }
 

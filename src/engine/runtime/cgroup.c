@@ -231,19 +231,6 @@ int cgroup_limit_prepared(struct cgroup_host *h, const char *id, const struct cg
     return r;
 }
 
-static int assign_unified(struct cgroup_host *h, const char *id, const struct cgroup_owner *owner,
-                          const struct cgroup_limits *limits, struct cgroup *c, struct err *e)
-{
-    int r = cgroup_make(h, id, owner, c, e);
-
-    if (r >= 0)
-        r = limit_unified(h, limits, c, e);
-    if (r < 0)
-        return r;
-    c->procs = openat(c->unified, "cgroup.procs", O_WRONLY | O_CLOEXEC);
-    return c->procs < 0 ? err_sys(e, "opening the processes of a cgroup") : 0;
-}
-
 int cgroup_assign(struct cgroup_host *h, const char *id, const struct cgroup_owner *owner,
                   const struct cgroup_limits *limits, struct cgroup *ret, struct err *e)
 {
@@ -251,10 +238,15 @@ int cgroup_assign(struct cgroup_host *h, const char *id, const struct cgroup_own
     int r;
 
     cgroup_init(ret);
-    if (cgroup_tree_v2_limits(h))
-        r = assign_unified(h, id, owner, &own, ret, e);
-    else
+    if (cgroup_tree_v2_limits(h)) {
+        r = cgroup_make(h, id, owner, ret, e);
+        if (r >= 0)
+            r = limit_unified(h, &own, ret, e);
+        if (r >= 0 && (ret->procs = openat(ret->unified, "cgroup.procs", O_WRONLY | O_CLOEXEC)) < 0)
+            r = err_sys(e, "opening the processes of a cgroup");
+    } else {
         r = cgroup_tree_refresh(h, owner, e); /* its v2 group is not inside the owner's */
+    }
     ret->made = true;
     return r < 0 ? r : limit_legacy(h, id, owner, &own, ret, e);
 }

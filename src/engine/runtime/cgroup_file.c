@@ -41,14 +41,6 @@ int cgroup_settings_apply(int dir, const struct cgroup_setting *s, int n, struct
 }
 
 /* One file per page size and kind: hugetlb.2MB.max, hugetlb.2MB.rsvd.max; on v1 limit_in_bytes. */
-static bool is_huge_limit(const char *name)
-{
-    struct str s = str_from(name);
-
-    return str_starts(s, STR("hugetlb.")) &&
-           (str_ends(s, STR(".max")) || str_ends(s, STR(".limit_in_bytes")));
-}
-
 void cgroup_forbid_huge_pages(int group)
 {
     int copy = cgroup_dir_open(group, ".");
@@ -59,8 +51,12 @@ void cgroup_forbid_huge_pages(int group)
         drop_fd(&copy);
         return;
     }
-    while ((d = readdir(dir)))
-        if (is_huge_limit(d->d_name))
+    while ((d = readdir(dir))) {
+        struct str s = str_from(d->d_name);
+
+        if (str_starts(s, STR("hugetlb.")) &&
+            (str_ends(s, STR(".max")) || str_ends(s, STR(".limit_in_bytes"))))
             (void)cgroup_file_write(group, d->d_name, "0");
+    }
     closedir(dir);
 }

@@ -2,7 +2,6 @@
 #include "engine/runtime/cgroup_limits.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { CPU_PERIOD_US = 100000 };
 

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "base/str.h"
 #include "engine/runtime/cgroup_file.h"
 #include "engine/runtime/cgroup_limits.h"
 

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/own.h"
-
 enum { ANSWERS = 4096 };
 
 void netlink_init(struct netlink *m)

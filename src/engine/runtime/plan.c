@@ -86,13 +86,6 @@ static bool is_normal_path(struct str rest)
     return true;
 }
 
-static bool is_at_or_below_place(struct str path, const char *top)
-{
-    struct str t = str_from(top);
-
-    return str_starts(path, t) && (path.n == t.n || path.p[t.n] == '/');
-}
-
 int plan_check_target(const char *target, struct err *e)
 {
     struct str path = str_from(target);
@@ -107,10 +100,13 @@ int plan_check_target(const char *target, struct err *e)
                        "cannot mount at '%.80s': a mount target must not have '.', '..', empty "
                        "components or a trailing slash",
                        target);
-    for (size_t i = 0; i < COUNT_OF(reserved); i++)
-        if (is_at_or_below_place(path, reserved[i]))
+    for (size_t i = 0; i < COUNT_OF(reserved); i++) {
+        struct str top = str_from(reserved[i]);
+
+        if (str_starts(path, top) && (path.n == top.n || path.p[top.n] == '/'))
             return err_set(e, ERR_DENIED, "cannot mount at '%s': %s is reserved for the sandbox",
                            target, reserved[i]);
+    }
     return 0;
 }
 

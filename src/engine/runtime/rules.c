@@ -221,19 +221,6 @@ static void (*const writers[])(struct netlink *m, const struct rule_part *p) = {
     [PART_LOG] = write_log_rule,
 };
 
-static void add_chain(struct netlink *m, size_t i)
-{
-    begin_nft_message(m, NFT_MSG_NEWCHAIN, 0);
-    netlink_add_text(m, NFTA_CHAIN_TABLE, table);
-    netlink_add_text(m, NFTA_CHAIN_NAME, chains[i].name);
-    netlink_add_text(m, NFTA_CHAIN_TYPE, "filter");
-    netlink_open(m, NFTA_CHAIN_HOOK);
-    netlink_add_be32(m, NFTA_HOOK_HOOKNUM, chains[i].hook);
-    netlink_add_be32(m, NFTA_HOOK_PRIORITY, (uint32_t)chains[i].priority);
-    netlink_close(m);
-    netlink_add_be32(m, NFTA_CHAIN_POLICY, chains[i].policy);
-}
-
 static void add_rule(struct netlink *m, const struct rule *rule)
 {
     begin_nft_message(m, NFT_MSG_NEWRULE, NLM_F_APPEND);
@@ -268,8 +255,17 @@ void rules_build(struct netlink *m, const struct listeners_taken *taken)
     add_batch_message(m, NFNL_MSG_BATCH_BEGIN);
     begin_nft_message(m, NFT_MSG_NEWTABLE, 0);
     netlink_add_text(m, NFTA_TABLE_NAME, table);
-    for (size_t i = 0; i < COUNT_OF(chains); i++)
-        add_chain(m, i);
+    for (size_t i = 0; i < COUNT_OF(chains); i++) {
+        begin_nft_message(m, NFT_MSG_NEWCHAIN, 0);
+        netlink_add_text(m, NFTA_CHAIN_TABLE, table);
+        netlink_add_text(m, NFTA_CHAIN_NAME, chains[i].name);
+        netlink_add_text(m, NFTA_CHAIN_TYPE, "filter");
+        netlink_open(m, NFTA_CHAIN_HOOK);
+        netlink_add_be32(m, NFTA_HOOK_HOOKNUM, chains[i].hook);
+        netlink_add_be32(m, NFTA_HOOK_PRIORITY, (uint32_t)chains[i].priority);
+        netlink_close(m);
+        netlink_add_be32(m, NFTA_CHAIN_POLICY, chains[i].policy);
+    }
     for (size_t i = 0; taken && i < LISTENERS_TAKEN_MAX && taken->v4[i]; i++)
         add_taken(m, false, taken->v4[i]);
     for (size_t i = 0; taken && i < LISTENERS_TAKEN_MAX && taken->v6[i]; i++)

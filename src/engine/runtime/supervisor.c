@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/runtime/supervisor.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -14,7 +12,6 @@
 #include "base/own.h"
 #include "engine/runtime/user.h"
 #include "lib/proc/sealed.h"
-#include "lib/proc/sys.h"
 
 static int append_string(struct buf *b, const char *s)
 {

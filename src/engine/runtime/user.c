@@ -9,18 +9,13 @@
 
 enum { NAME_MAX_BYTES = 32 };
 
-static bool is_user_name(const char *text)
-{
-    return text[0] && (text[0] < '0' || text[0] > '9') && !strchr(text, ':') &&
-           strnlen(text, NAME_MAX_BYTES + 1) <= NAME_MAX_BYTES;
-}
-
 int user_parse(const char *text, struct user *ret, struct err *e)
 {
     struct str uid, gid = str_cut(str_from(text), ':', &uid);
     uint64_t u = 0, g = 0;
 
-    if (is_user_name(text)) {
+    if (text[0] && (text[0] < '0' || text[0] > '9') && !strchr(text, ':') &&
+        strnlen(text, NAME_MAX_BYTES + 1) <= NAME_MAX_BYTES) {
         *ret = (struct user){ .name = text };
         return 0;
     }
