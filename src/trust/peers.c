@@ -91,7 +91,7 @@ void peer_drop(struct peer *p)
     forget_peer(p);
 }
 
-static struct peer *find_peer(struct trust *t, struct str id)
+static struct peer *find_trust_peer(struct trust *t, struct str id)
 {
     struct map_entry *v = map_find(&t->peer_ids, id);
 
@@ -122,7 +122,7 @@ static struct peer *add_token_peer(struct trust *t, const struct token_record *k
 
 struct peer *peers_of_token(struct trust *t, struct str id)
 {
-    struct peer *p = find_peer(t, id);
+    struct peer *p = find_trust_peer(t, id);
     const struct token_record *k;
 
     if (p && p->is_token && (!p->expires_ns_ || clock_wall() < p->expires_ns_))
@@ -137,7 +137,7 @@ struct peer *peers_by_id(struct trust *t, struct str id)
 
     if (str_starts(id, STR("tok_")))
         return peers_of_token(t, id);
-    p = find_peer(t, id);
+    p = find_trust_peer(t, id);
     return p && !p->record.ended_ns ? p : NULL;
 }
 
@@ -327,7 +327,7 @@ void peer_end(struct peer *p, const struct actor *who, const char *reason, peer_
 
 static void end_peer_of_token(struct trust *t, struct str id)
 {
-    struct peer *p = find_peer(t, id);
+    struct peer *p = find_trust_peer(t, id);
 
     if (!p || !p->is_token)
         return;

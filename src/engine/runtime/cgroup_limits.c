@@ -5,7 +5,7 @@
 
 enum { CPU_PERIOD_US = 100000 };
 
-static struct cgroup_setting make_setting(const char *file, uint64_t value, const char *none)
+static struct cgroup_setting make_cgroup_setting(const char *file, uint64_t value, const char *none)
 {
     struct cgroup_setting s = { .file = file };
 
@@ -35,17 +35,17 @@ int cgroup_settings_v1(int controller, const struct cgroup_limits *l,
 {
     switch (controller) {
     case CGROUP_MEMORY:
-        out[0] = make_setting("memory.limit_in_bytes", group_memory(l), "-1");
-        out[1] = make_setting("memory.memsw.limit_in_bytes", group_memory(l), "-1");
-        out[2] = make_setting("memory.kmem.tcp.limit_in_bytes", l->memory, "-1");
+        out[0] = make_cgroup_setting("memory.limit_in_bytes", group_memory(l), "-1");
+        out[1] = make_cgroup_setting("memory.memsw.limit_in_bytes", group_memory(l), "-1");
+        out[2] = make_cgroup_setting("memory.kmem.tcp.limit_in_bytes", l->memory, "-1");
         out[1].optional = out[2].optional = true;
         return 3;
     case CGROUP_PIDS:
-        out[0] = make_setting("pids.max", l->pids, "max");
+        out[0] = make_cgroup_setting("pids.max", l->pids, "max");
         return 1;
     default:
-        out[0] = make_setting("cpu.cfs_period_us", CPU_PERIOD_US, "");
-        out[1] = make_setting("cpu.cfs_quota_us", cpu_quota(l), "-1");
+        out[0] = make_cgroup_setting("cpu.cfs_period_us", CPU_PERIOD_US, "");
+        out[1] = make_cgroup_setting("cpu.cfs_quota_us", cpu_quota(l), "-1");
         return 2;
     }
 }
@@ -55,8 +55,8 @@ int cgroup_settings_v2(int controller, const struct cgroup_limits *l,
 {
     switch (controller) {
     case CGROUP_MEMORY:
-        out[0] = make_setting("memory.max", group_memory(l), "max");
-        out[1] = make_setting("memory.swap.max", 0, l->memory ? "0" : "max");
+        out[0] = make_cgroup_setting("memory.max", group_memory(l), "max");
+        out[1] = make_cgroup_setting("memory.swap.max", 0, l->memory ? "0" : "max");
         out[1].optional = true;
         return 2;
     case CGROUP_PIDS:
@@ -75,7 +75,7 @@ int cgroup_settings_v2(int controller, const struct cgroup_limits *l,
 int cgroup_settings_io(const char *disk, uint64_t bytes,
                        struct cgroup_setting out[CGROUP_SETTINGS_MAX])
 {
-    struct cgroup_setting each = make_setting("io.max", bytes, "max");
+    struct cgroup_setting each = make_cgroup_setting("io.max", bytes, "max");
 
     if (!disk[0])
         return 0;
