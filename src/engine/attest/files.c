@@ -158,7 +158,7 @@ static int add_attested_entry(struct attest_files *f, const struct attest_readin
     struct attest_file one = { .path = entry_path(f, how, w, name) };
     int r;
 
-    if (f->n == ATTEST_FILES_MAX && f->n >= f->cap_)
+    if (f->n == ATTEST_FILES_MAX)
         return err_set(e, ERR_TOO_BIG, "there are more than %d files", ATTEST_FILES_MAX);
     if (f->n >= f->cap_) {
         f->cap_ = f->cap_ ? 2 * f->cap_ : 64;

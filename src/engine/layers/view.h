@@ -11,7 +11,7 @@
 /* VIEW_WHITEOUT: removed; lower layers do not count. VIEW_UNMENTIONED: lower layers decide. */
 enum view { VIEW_UNMENTIONED, VIEW_PRESENT, VIEW_WHITEOUT };
 
-/* `tree`: a descriptor of the layer's root; *ret is filled for VIEW_THERE. */
+/* `tree`: a descriptor of the layer's root; *ret is filled for VIEW_PRESENT. */
 enum view view_look_up(int tree, const char *path, struct stat *ret);
 
 /* Whether a stack of such trees, uppermost first, shows the path; fills *ret if it does. */
