@@ -20,7 +20,9 @@ void ending_limit(uint64_t limit, char out[static ENDING_LIMIT_MAX])
     char size[24];
 
     units_show_bytes(limit, size);
-    snprintf(out, ENDING_LIMIT_MAX, limit ? " (limit %s)" : "", size);
+    out[0] = '\0';
+    if (limit)
+        snprintf(out, ENDING_LIMIT_MAX, " (limit %s)", size);
 }
 
 void ending_memory(const struct ending_memory *m, bool quiet)

@@ -2,7 +2,6 @@
 /* Calls in code: their effects and their values. */
 #include "engine/scan/code.h"
 
-
 #include "base/own.h"
 
 static const struct {
