@@ -147,8 +147,8 @@ static int write_request(struct api_call *c, void *options, char **argv)
         api_call_query(c, q->query, *argv++);
     for (size_t i = 0; i < COUNT_OF(q->members) && q->members[i] && *argv; i++)
         body_text(&c->json, q->members[i], *argv++);
-    for (const struct option_spec *o = c->verb->options; o < c->verb->options + c->verb->n_options;
-         o++) {
+    for (size_t i = 0; i < c->verb->n_options; i++) {
+        const struct option_spec *o = &c->verb->options[i];
         const void *member = (const char *)options + o->at;
 
         if (o->query)

@@ -39,7 +39,7 @@ static bool is_plain_scalar(struct str s)
         return false;
     for (size_t i = 0; i < s.n; i++)
         if (!is_ascii_letter(s.p[i]) && !(s.p[i] >= '0' && s.p[i] <= '9') &&
-            !memchr("_-./+@", s.p[i], 6))
+            !(s.p[i] && strchr("_-./+@", s.p[i])))
             return false;
     return true;
 }

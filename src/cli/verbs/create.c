@@ -67,8 +67,8 @@ static const struct option_spec options[] = {
 static void resolve_inputs(struct option_list *inputs)
 {
     for (size_t i = 0; i < inputs->n; i++) {
-        const char *value = strchr(inputs->p[i], '=') + 1; /* checked by its kind */
-        size_t name = (size_t)(value - inputs->p[i]), n;
+        size_t name = strcspn(inputs->p[i], "=") + 1, n; /* its kind has checked the '=' */
+        const char *value = inputs->p[i][name - 1] ? inputs->p[i] + name : "";
         char path[PATH_MAX], *pair;
 
         if (value[0] == '/' || !value[0] || !realpath(value, path))

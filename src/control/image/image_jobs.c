@@ -303,9 +303,11 @@ static uint64_t drop_blob_parts(struct images *x, int64_t kept_ns)
 
 static void prune_layers(struct control *c, struct image_op *op, int64_t kept_ns)
 {
-    struct image_job *j = image_job_new(c, op);
+    struct image_job *j;
     struct err e;
 
+    op->bytes += c->unreadable ? 0 : drop_blob_parts(c->images, kept_ns);
+    j = image_job_new(c, op);
     if (c->unreadable) {
         finish_image_job(j,
                          err_set(&e, ERR_CONFLICT,
@@ -314,7 +316,6 @@ static void prune_layers(struct control *c, struct image_op *op, int64_t kept_ns
                          &e);
         return;
     }
-    op->bytes += drop_blob_parts(c->images, kept_ns);
     (void)start_layer_job(j, &sweeping, LAYERS_SWEEP, NULL);
 }
 

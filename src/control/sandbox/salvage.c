@@ -297,6 +297,10 @@ static void sync_for_salvage(struct salvage *x)
 {
     struct sandbox *s = x->sandbox;
 
+    if (x->end.unsynced == DESTROY_DISCARD) { /* since a caller joined who wants no sync */
+        destroy_now(x);
+        return;
+    }
     x->mirroring =
         (struct workspace_op){ .flags = SYNC_DELETE |
                                         (x->end.sync == DESTROY_FORCE_SYNC ? SYNC_FORCE : 0),

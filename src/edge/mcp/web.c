@@ -209,11 +209,13 @@ static bool is_initialize(const struct rpc_frame *f)
 
 static void handle_initialize_post(struct web_post *p, struct http_exchange *x, struct rpc_frame *f)
 {
-    struct mcp_who who = { p->peer, take_ptr(p->who.user), p->who.free_user };
+    struct mcp_who who = p->who;
     struct web_session *k;
     struct mcp_session *s;
     struct err e;
 
+    who.peer = p->peer;
+    p->who.user = NULL; /* the session has it */
     if (web_session_new(p->web, who, &k, &e) < 0) {
         refuse_message(x, 503, RPC_INTERNAL, f, e.msg);
         return;

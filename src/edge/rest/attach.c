@@ -205,7 +205,7 @@ void process_attach(struct call *c)
 {
     struct process *p = process_of_call(c);
     struct attach *a;
-    bool live_only;
+    bool live_only = false;
 
     if (!p)
         return;

@@ -109,16 +109,20 @@ bool mcp_arguments(struct mcp_request *r, const struct json *v, void *out)
     return false;
 }
 
+static const char advice_if_ended[] = " The sandbox may have ended: sandbox_list shows its state, "
+                                      "sandbox_create makes a new one.";
+static const char advice_if_paused[] =
+    " It keeps its files. Ask the person who paused it to resume "
+    "it, or make another with sandbox_create.";
+static const char advice_if_full[] = " Destroy a sandbox that you do not need with "
+                                     "sandbox_destroy, or tell the operator.";
 static const char *const advice[ERR_CODE_COUNT_] = {
     [ERR_NOT_FOUND] = " Check the name, or make it first.",
-    [ERR_CONFLICT] = " The sandbox may have ended: sandbox_list shows its state, sandbox_create "
-                     "makes a new one.",
-    [ERR_PAUSED] = " It keeps its files. Ask the person who paused it to resume it, or make "
-                   "another with sandbox_create.",
+    [ERR_CONFLICT] = advice_if_ended,
+    [ERR_PAUSED] = advice_if_paused,
     [ERR_BUSY] = " Try again in a moment.",
     [ERR_QUOTA] = " Destroy a sandbox that you do not need with sandbox_destroy.",
-    [ERR_FULL] = " Destroy a sandbox that you do not need with sandbox_destroy, or tell the "
-                 "operator.",
+    [ERR_FULL] = advice_if_full,
     [ERR_TIMEOUT] = " Try again, or with less at once.",
     [ERR_TOO_BIG] = " Do it in smaller parts.",
 };

@@ -207,14 +207,13 @@ static void accept_one(struct acceptor *a)
         pause_box_accepting(a);
         return;
     }
-    if (!address_from_sockaddr((const struct sockaddr *)&sa, &from, &port))
+    if (!address_from_sockaddr((const struct sockaddr *)&sa, &from, &port) ||
+        (a->captures && !address_of_socket(fd, false, &to, &to_port)))
         refuse_reset(fd);
-    else if (!a->captures)
-        proxy_accept(a->box, fd, &from, port);
-    else if (!address_of_socket(fd, false, &to, &to_port))
-        refuse_reset(fd);
-    else
+    else if (a->captures)
         transparent_accept(a->box, fd, &from, port, &to, to_port);
+    else
+        proxy_accept(a->box, fd, &from, port);
 }
 
 /* Accepts one connection a turn: another accept() that fails with EAGAIN costs more than waking up

@@ -209,7 +209,7 @@ static int fill_from_input(int fd, char *const *attributes, struct err *e)
 static int replace_path(const char *path, uint32_t mode, fill_fn *fill, char *const *strings,
                         struct err *e)
 {
-    char temporary[WRITE_TEMPORARY_MAX];
+    char temporary[WRITE_TEMPORARY_MAX] = "";
     struct write_place p = { .dir = -1 };
     AUTO_CLOSE int fd = -1;
     int r = write_find_place(path, &p, e);

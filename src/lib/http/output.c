@@ -87,7 +87,7 @@ static void attach_output_fds(struct msghdr *m, union control *c, const struct o
     memset(c, 0, sizeof(*c));
     m->msg_control = c->bytes;
     m->msg_controllen = (socklen_t)CMSG_SPACE(size); /* musl has it narrower than glibc */
-    h = CMSG_FIRSTHDR(m);
+    h = &c->align;
     h->cmsg_level = SOL_SOCKET;
     h->cmsg_type = SCM_RIGHTS;
     h->cmsg_len = (socklen_t)CMSG_LEN(size);

@@ -295,11 +295,11 @@ static int bind_strs(const struct bind *b, const struct json_place *at, const st
                      const struct json_field *f, void *out)
 {
     struct json_strs list = { 0 };
-    void *room;
+    void *room = NULL;
     const char **strs;
     int r = begin_list_field(b, at, v, f, JSON_ARRAY, "a list of strings", sizeof *strs, &room);
 
-    if (r < 0)
+    if (r < 0 || !room)
         return r;
     strs = room;
     for (const struct json *item = json_first(v); item != json_end(v); item++) {
@@ -322,11 +322,11 @@ static int bind_map_field(const struct bind *b, const struct json_place *at, con
                           const struct json_field *f, void *out)
 {
     struct json_map map = { 0 };
-    void *room;
+    void *room = NULL;
     struct json_pair *pair;
     int r = begin_list_field(b, at, v, f, JSON_OBJECT, "an object of strings", sizeof *pair, &room);
 
-    if (r < 0)
+    if (r < 0 || !room)
         return r;
     map.p = pair = room;
     for (const struct json *member = json_first(v); member != json_end(v); member++, pair++) {
@@ -364,7 +364,7 @@ static int bind_objects(const struct bind *b, const struct json_place *at, const
                              named ? "an object of objects" : "a list of objects", f->item_size,
                              &list.p);
 
-    if (r < 0)
+    if (r < 0 || !list.p)
         return r;
     for (const struct json *item = json_first(v); item != json_end(v); item++) {
         struct json_place here =

@@ -221,7 +221,7 @@ bool address_from_sockaddr(const struct sockaddr *sa, struct address *ret, uint1
 
 bool address_of_socket(int fd, bool peer, struct address *ret, uint16_t *port)
 {
-    struct sockaddr_storage sa;
+    struct sockaddr_storage sa = { 0 };
     struct sockaddr *to = (struct sockaddr *)&sa;
     socklen_t n = sizeof sa;
 

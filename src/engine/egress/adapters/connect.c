@@ -152,9 +152,8 @@ void connect_accept(struct egress_box *b, int fd, const struct address *client,
                                         .client_port = client_port };
     buf_init(&a->in, EGRESS_READ_MAX);
     egress_client_join(&a->client, b, fd, on_connect_close);
-    if (buf_add(&a->in, read) < 0)
-        connect_request_end(a);
-    else if (!read_connect_head(a) &&
-             !egress_client_wait(&a->client, EGRESS_HEAD_NS, on_connect_bytes, on_connect_timeout))
+    if (buf_add(&a->in, read) < 0 ||
+        (!read_connect_head(a) &&
+         !egress_client_wait(&a->client, EGRESS_HEAD_NS, on_connect_bytes, on_connect_timeout)))
         connect_request_end(a);
 }
