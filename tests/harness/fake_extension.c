@@ -658,17 +658,36 @@ static void fake_drop(struct backend_process *x)
     x->box = NULL;
 }
 
+static struct {
+    struct backend_box *box;
+    struct backend_process *process;
+    uint32_t proc;
+} held;
+
 static void fake_reattach(struct backend_box *x, struct backend_process *p, uint32_t proc)
 {
     struct fake_box *b = of(x);
-    struct news *n = tell_later(b, tell_started);
+    struct news *n;
 
+    if (fake_plan.reattach_waits) {
+        held.box = x;
+        held.process = p;
+        held.proc = proc;
+        return;
+    }
+    n = tell_later(b, tell_started);
     *p = (struct backend_process){ .box = x, .events = p->events, .stdio = { -1, -1, -1 } };
     n->process = p;
     n->inside = fake_find(x->id, proc);
     n->failure = n->inside ? fake_plan.fail_reattach : "there is no such process";
     if (n->inside)
         n->inside->owner = p;
+}
+
+void fake_reattach_held(void)
+{
+    fake_plan.reattach_waits = false;
+    fake_reattach(held.box, held.process, held.proc);
 }
 
 static void fake_forget(struct backend_box *x, uint32_t proc)

@@ -28,6 +28,7 @@ struct fake_process {
 extern struct fake_plan {
     const char *fail_provision, *fail_ready, *fail_start, *fail_reattach; /* NULL: they work */
     const char *fail_listeners, *fail_who, *fail_assign;
+    bool reattach_waits;              /* until fake_reattach_held() */
     const struct backend_who *who;    /* what is answered; NULL: nobody holds it */
     char assigned[BACKEND_OWNER_MAX]; /* owner that a prepared box got last */
     struct backend_usage usage;       /* what every look inside finds … */
@@ -37,6 +38,7 @@ extern struct fake_plan {
 
 size_t fake_box_count(void); /* that were provisioned and not torn down */
 struct fake_process *fake_find(const char *box, uint32_t proc); /* NULL: there is none */
+void fake_reattach_held(void);
 struct fake_process *fake_last(const char *box);
 void fake_write(struct fake_process *p, int channel, const char *text);
 /* It ends, and so do its descriptors. With `keep_open` somebody it started holds on to them. */

@@ -39,6 +39,7 @@ struct process {
     bool end_reported; /* the backend has reported its end */
     bool counts;       /* counted in the sandbox's programs */
     bool held;         /* reading is suspended: a watcher is far behind */
+    bool attaching;    /* found after a restart: its descriptors are on their way */
 
     struct arena arena; /* holds the data of the request */
     struct process_request request;

@@ -58,6 +58,7 @@ static void reattach_process(struct process *p, struct process_reattach *u)
                                        .cpu_ns = f->cpu_ns,
                                        .peak_bytes = f->peak_bytes };
     p->pid = f->pid;
+    p->attaching = true;
     s->ops->reattach(s->box, &p->backend, f->proc);
     f->proc = 0; /* claimed */
 }

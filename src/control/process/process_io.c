@@ -122,6 +122,8 @@ ssize_t process_stdin(struct process *p, struct str data, struct err *e)
 
     if (r < 0)
         return r;
+    if (p->attaching)
+        return 0; /* watchers hear of the room */
     if (p->stream[0].fd < 0)
         return err_set(e, ERR_CONFLICT, "process %u: %s", p->proc,
                        p->request.stdin_ || p->request.tty ? "its stdin is closed"

@@ -431,6 +431,7 @@ static void on_process_started(struct backend_process *x, int r, const struct er
 {
     struct process *p = container_of(x, struct process, backend);
 
+    p->attaching = false;
     if (p->phase == PROCESS_DOOMED) {
         doom_process(p);
         return;
@@ -439,6 +440,7 @@ static void on_process_started(struct backend_process *x, int r, const struct er
         io_take(p);
     if (p->phase != PROCESS_STARTING && r >= 0) { /* reattached */
         io_start(p);
+        watchers_room(p);
     } else if (p->phase != PROCESS_STARTING) {
         LOG(WARN, "process.lost", LOG_S("sandbox", p->sandbox->record.id),
             LOG_I("process", p->proc), LOG_S("error", e->msg));

@@ -463,6 +463,40 @@ TEST(a_process_is_found_again_after_a_restart)
     plane_close();
 }
 
+TEST(input_for_a_process_that_is_being_found_again_waits)
+{
+    struct sandbox *s;
+    struct process *p;
+    struct eye *y;
+    char id[ID_MAX], got[8];
+    uint32_t proc;
+
+    plane_open();
+    s = new_sandbox();
+    snprintf(id, sizeof id, "%s", id_of(s));
+    p = start(s, STDIN);
+    proc = view_of(p).proc;
+    process_unref(p);
+    sandbox_unref(s);
+    plane_close();
+
+    fake_plan.reattach_waits = true;
+    plane_open();
+    s = find_sandbox(id);
+    p = process_find(s, proc);
+    CHECK(p);
+    y = watch(p, true);
+    CHECK_INT(process_stdin(p, STR("hello"), &e), 0); /* its descriptors are on their way */
+    CHECK_INT(y->rooms, 0);
+    fake_reattach_held();
+    WAIT_FOR(y->rooms);
+    CHECK_INT(process_stdin(p, STR("hello"), &e), 5);
+    CHECK_INT(read(inside(s, p)->in, got, sizeof got), 5);
+    process_unref(p);
+    sandbox_unref(s);
+    plane_close();
+}
+
 TEST(what_happened_while_nobody_looked_is_told_truly)
 {
     struct sandbox *s;
