@@ -252,35 +252,35 @@ void store_outbox_sent(struct store_txn *t, int64_t seq)
 
 /* ---- records that are one row each */
 
-/* store_NAME(): inserts or replaces the record, or deletes the one with that id. */
-#define PUT(name, SQL, type, durable_)                                                             \
-    void store_##name(struct store_txn *t, const struct type##_record *r)                          \
+/* Functions that insert or replace a record, or delete the one with an id. */
+#define PUT(function, statement, type, shape, durable_)                                            \
+    void function(struct store_txn *t, const type *r)                                              \
     {                                                                                              \
         t->durable |= (durable_);                                                                  \
-        add_record_op(t, NULL, &type##_shape, r)->sql = SQL_##SQL;                                 \
+        add_record_op(t, NULL, &(shape), r)->sql = (statement);                                    \
     }
-#define DROP(name, SQL, durable_)                                                                  \
-    void store_##name(struct store_txn *t, const char *id)                                         \
+#define DROP(function, statement, durable_)                                                        \
+    void function(struct store_txn *t, const char *id)                                             \
     {                                                                                              \
         t->durable |= (durable_);                                                                  \
-        add_statement(t, SQL_##SQL, id, (struct db_value){ .kind = DB_END });                      \
+        add_statement(t, statement, id, (struct db_value){ .kind = DB_END });                      \
     }
-PUT(put_process, PUT_PROCESS, process, false)
-PUT(put_egress, PUT_EGRESS, egress, false)
-PUT(put_token, PUT_TOKEN, token, false)
-PUT(put_host, PUT_HOST, host, false)
-PUT(put_peer, PUT_PEER, peer, false)
-PUT(add_approval, ADD_APPROVAL, approval, false)
-PUT(put_grant, PUT_GRANT, grant, false)
-PUT(put_snapshot, PUT_SNAPSHOT, snapshot, true)
-PUT(put_image, PUT_IMAGE, image, true)
-PUT(put_layer, PUT_LAYER, layer, true)
-DROP(remove_host, DROP_HOST, false)
-DROP(remove_peer, DROP_PEER, false)
-DROP(remove_grant, DROP_GRANT, false)
-DROP(remove_snapshot, DROP_SNAPSHOT, true)
-DROP(remove_image, DROP_IMAGE, true)
-DROP(remove_layer, DROP_LAYER, true)
+PUT(store_put_process, SQL_PUT_PROCESS, struct process_record, process_shape, false)
+PUT(store_put_egress, SQL_PUT_EGRESS, struct egress_record, egress_shape, false)
+PUT(store_put_token, SQL_PUT_TOKEN, struct token_record, token_shape, false)
+PUT(store_put_host, SQL_PUT_HOST, struct host_record, host_shape, false)
+PUT(store_put_peer, SQL_PUT_PEER, struct peer_record, peer_shape, false)
+PUT(store_add_approval, SQL_ADD_APPROVAL, struct approval_record, approval_shape, false)
+PUT(store_put_grant, SQL_PUT_GRANT, struct grant_record, grant_shape, false)
+PUT(store_put_snapshot, SQL_PUT_SNAPSHOT, struct snapshot_record, snapshot_shape, true)
+PUT(store_put_image, SQL_PUT_IMAGE, struct image_record, image_shape, true)
+PUT(store_put_layer, SQL_PUT_LAYER, struct layer_record, layer_shape, true)
+DROP(store_remove_host, SQL_DROP_HOST, false)
+DROP(store_remove_peer, SQL_DROP_PEER, false)
+DROP(store_remove_grant, SQL_DROP_GRANT, false)
+DROP(store_remove_snapshot, SQL_DROP_SNAPSHOT, true)
+DROP(store_remove_image, SQL_DROP_IMAGE, true)
+DROP(store_remove_layer, SQL_DROP_LAYER, true)
 #undef PUT
 #undef DROP
 

@@ -300,21 +300,21 @@ void json_put_tree(struct json_writer *w, const struct json *v)
     }
 }
 
-/* json_field_KIND(): the key, and the value by json_put_KIND(). */
-#define FIELD(kind, type)                                                                          \
-    void json_field_##kind(struct json_writer *w, const char *key, type value)                     \
+/* Functions that write a key and its value. */
+#define FIELD(function, type, put)                                                                 \
+    void function(struct json_writer *w, const char *key, type value)                              \
     {                                                                                              \
         json_key(w, str_from(key));                                                                \
-        json_put_##kind(w, value);                                                                 \
+        put(w, value);                                                                             \
     }
-FIELD(bool, bool)
-FIELD(int, int64_t)
-FIELD(uint, uint64_t)
-FIELD(double, double)
-FIELD(str, struct str)
-FIELD(lossy, struct str)
-FIELD(tree, const struct json *)
-FIELD(written, struct str)
+FIELD(json_field_bool, bool, json_put_bool)
+FIELD(json_field_int, int64_t, json_put_int)
+FIELD(json_field_uint, uint64_t, json_put_uint)
+FIELD(json_field_double, double, json_put_double)
+FIELD(json_field_str, struct str, json_put_str)
+FIELD(json_field_lossy, struct str, json_put_lossy)
+FIELD(json_field_tree, const struct json *, json_put_tree)
+FIELD(json_field_written, struct str, json_put_written)
 #undef FIELD
 
 void json_field_null(struct json_writer *w, const char *key)
