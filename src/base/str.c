@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
 
+#include <limits.h>
+
 bool str_starts(struct str s, struct str prefix)
 {
     return s.n >= prefix.n && str_eq((struct str){ s.p, prefix.n }, prefix);
@@ -84,6 +86,34 @@ bool str_to_i64(struct str s, int64_t *ret)
         return false;
     *ret = negative ? (int64_t)(0 - v) : (int64_t)v;
     return true;
+}
+
+static unsigned least_of(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+/* Optimal string alignment: only the last two rows of the table are needed. */
+unsigned str_distance(struct str a, struct str b)
+{
+    unsigned rows[3][STR_DISTANCE_MAX + 1] = { { 0 } };
+
+    if (a.n > STR_DISTANCE_MAX || b.n > STR_DISTANCE_MAX)
+        return UINT_MAX;
+    for (unsigned j = 0; j <= b.n; j++)
+        rows[0][j] = j;
+    for (unsigned i = 1; i <= a.n; i++) {
+        unsigned *row = rows[i % 3], *last = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
+
+        row[0] = i;
+        for (unsigned j = 1; j <= b.n; j++) {
+            row[j] = least_of(least_of(last[j], row[j - 1]) + 1,
+                              last[j - 1] + (a.p[i - 1] != b.p[j - 1]));
+            if (i > 1 && j > 1 && a.p[i - 1] == b.p[j - 2] && a.p[i - 2] == b.p[j - 1])
+                row[j] = least_of(row[j], before[j - 2] + 1);
+        }
+    }
+    return rows[a.n % 3][b.n];
 }
 
 /* Length of the well-formed sequence at p, or 0 (Unicode 15, table 3-7). */

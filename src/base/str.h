@@ -48,6 +48,12 @@ bool str_copy(struct str s, char *dst, size_t cap);
 bool str_to_u64(struct str s, uint64_t *ret);
 bool str_to_i64(struct str s, int64_t *ret); /* the same with an optional leading '-' */
 
+enum { STR_DISTANCE_MAX = 64 };
+
+/* The number of bytes to insert, delete, replace or swap with their neighbour in order to turn a
+ * into b. UINT_MAX if one is longer than STR_DISTANCE_MAX. */
+unsigned str_distance(struct str a, struct str b);
+
 bool str_is_utf8(struct str s); /* valid UTF-8: no surrogates, overlong forms or values > 10FFFF */
 size_t str_utf8_prefix(struct str s); /* length of the longest start that is valid UTF-8 */
 

@@ -33,49 +33,71 @@ static const char *words_of(enum complete complete, const char *words)
     return words ? words : complete == COMPLETE_VERB ? "$verbs" : "";
 }
 
-static struct str first_word(const struct verb *v)
+/* The verbs by each of their names and aliases. */
+struct spelling {
+    struct str text;
+    const struct verb *verb;
+};
+
+enum { SPELLINGS_MAX = 512 };
+
+static struct spelling spellings[SPELLINGS_MAX];
+static size_t n_spellings;
+
+static void list_spellings(void)
+{
+    struct str text;
+
+    n_spellings = 0;
+    for (size_t i = 0; cli_verbs[i]; i++)
+        for (size_t k = 0; (text = verb_spelling(cli_verbs[i], k)).p; k++)
+            if (n_spellings < SPELLINGS_MAX)
+                spellings[n_spellings++] = (struct spelling){ text, cli_verbs[i] };
+}
+
+static struct str first_word(const struct spelling *s)
 {
     struct str first;
 
-    str_cut(str_from(v->name), ' ', &first);
+    str_cut(s->text, ' ', &first);
     return first;
 }
 
-static struct str second_word(const struct verb *v)
+static struct str second_word(const struct spelling *s)
 {
     struct str first;
 
-    return str_cut(str_from(v->name), ' ', &first);
+    return str_cut(s->text, ' ', &first);
 }
 
-/* Whether a verb before this one has the same first word. */
+/* Whether a spelling before this one has the same first word. */
 static bool starts_group_before(size_t at)
 {
     for (size_t i = 0; i < at; i++)
-        if (str_eq(first_word(cli_verbs[at]), first_word(cli_verbs[i])))
+        if (str_eq(first_word(&spellings[at]), first_word(&spellings[i])))
             return true;
     return false;
 }
 
 static void print_verb_names(FILE *to, const char *between)
 {
-    for (size_t i = 0; cli_verbs[i]; i++)
+    for (size_t i = 0; i < n_spellings; i++)
         if (!starts_group_before(i))
-            fprintf(to, "%s" STR_FMT, i ? between : "", STR_ARG(first_word(cli_verbs[i])));
+            fprintf(to, "%s" STR_FMT, i ? between : "", STR_ARG(first_word(&spellings[i])));
 }
 
 /* For each group a case of its first word: `before`, its second words, `after`. */
 static void print_group_cases(FILE *to, const char *before, const char *after)
 {
-    for (size_t i = 0; cli_verbs[i]; i++) {
-        struct str group = first_word(cli_verbs[i]);
+    for (size_t i = 0; i < n_spellings; i++) {
+        struct str group = first_word(&spellings[i]);
 
-        if (!second_word(cli_verbs[i]).p || starts_group_before(i))
+        if (!second_word(&spellings[i]).p || starts_group_before(i))
             continue;
         fprintf(to, "    " STR_FMT ")\n        %s", STR_ARG(group), before);
-        for (size_t k = 0; cli_verbs[k]; k++)
-            if (second_word(cli_verbs[k]).p && str_eq(first_word(cli_verbs[k]), group))
-                fprintf(to, STR_FMT " ", STR_ARG(second_word(cli_verbs[k])));
+        for (size_t k = 0; k < n_spellings; k++)
+            if (second_word(&spellings[k]).p && str_eq(first_word(&spellings[k]), group))
+                fprintf(to, STR_FMT " ", STR_ARG(second_word(&spellings[k])));
         fprintf(to, "%s ;;\n", after);
     }
 }
@@ -112,11 +134,12 @@ static void bash_option_values(FILE *to, const struct verb *v)
     fputs("        esac\n", to);
 }
 
-static void bash_verb(FILE *to, const struct verb *v)
+static void bash_verb(FILE *to, const struct spelling *s)
 {
+    const struct verb *v = s->verb;
     const struct option_spec *o;
 
-    fprintf(to, "    '%s')\n", v->name);
+    fprintf(to, "    '" STR_FMT "')\n", STR_ARG(s->text));
     bash_option_values(to, v);
     fputs("        case $cur in\n        -*)\n            _sandboxer_words \"", to);
     for (size_t i = 0; (o = verb_option(v, i)); i++) {
@@ -153,8 +176,8 @@ static void print_bash(FILE *to)
     print_group_cases(to, "if ((COMP_CWORD == 2)); then _sandboxer_words \"",
                       "\"; return; fi\n        verb+=\" ${COMP_WORDS[2]}\"");
     fputs("    esac\n    case $verb in\n", to);
-    for (size_t i = 0; cli_verbs[i]; i++)
-        bash_verb(to, cli_verbs[i]);
+    for (size_t i = 0; i < n_spellings; i++)
+        bash_verb(to, &spellings[i]);
     fputs("    esac\n}\ncomplete -o filenames -F _sandboxer sandboxer\n", to);
 }
 
@@ -215,11 +238,12 @@ static void zsh_spelling(FILE *to, const struct option_spec *o, const char *dash
     fputc('\'', to);
 }
 
-static void zsh_verb(FILE *to, const struct verb *v)
+static void zsh_verb(FILE *to, const struct spelling *s)
 {
+    const struct verb *v = s->verb;
     const struct option_spec *o;
 
-    fprintf(to, "    '%s')\n        _arguments", v->name);
+    fprintf(to, "    '" STR_FMT "')\n        _arguments", STR_ARG(s->text));
     for (size_t i = 0; (o = verb_option(v, i)); i++) {
         zsh_spelling(to, o, "--");
         if (o->letter)
@@ -239,11 +263,11 @@ static void print_zsh(FILE *to)
           "_sandboxer_ids_and_files() { _sandboxer_ask list -q; _files }\n"
           "_sandboxer_verbs() {\n    local -a verbs\n    verbs=(",
           to);
-    for (size_t i = 0; cli_verbs[i]; i++) {
+    for (size_t i = 0; i < n_spellings; i++) {
         if (starts_group_before(i))
             continue;
-        fprintf(to, " \\\n        '" STR_FMT ":", STR_ARG(first_word(cli_verbs[i])));
-        zsh_text(to, cli_verbs[i]->summary);
+        fprintf(to, " \\\n        '" STR_FMT ":", STR_ARG(first_word(&spellings[i])));
+        zsh_text(to, spellings[i].verb->summary);
         fputc('\'', to);
     }
     fputs(")\n    _describe verb verbs\n}\n_sandboxer() {\n"
@@ -254,8 +278,8 @@ static void print_zsh(FILE *to)
     print_group_cases(to, "if ((CURRENT == 3)); then compadd ",
                       "; return; fi\n        verb+=\" ${words[3]}\"; shift words; ((CURRENT--))");
     fputs("    esac\n    shift words; ((CURRENT--))\n    case $verb in\n", to);
-    for (size_t i = 0; cli_verbs[i]; i++)
-        zsh_verb(to, cli_verbs[i]);
+    for (size_t i = 0; i < n_spellings; i++)
+        zsh_verb(to, &spellings[i]);
     fputs("    esac\n}\n_sandboxer \"$@\"\n", to);
 }
 
@@ -276,9 +300,10 @@ static void fish_source(FILE *to, enum complete complete, const char *words)
         fprintf(to, " -a '(__sandboxer_ask %s)'", sources[complete].command);
 }
 
-static void fish_option(FILE *to, const struct verb *v, const struct option_spec *o)
+static void fish_option(FILE *to, const struct spelling *s, const struct option_spec *o)
 {
-    fprintf(to, "complete -c sandboxer -n '__sandboxer_at %s' -l %s", v->name, o->name);
+    fprintf(to, "complete -c sandboxer -n '__sandboxer_at " STR_FMT "' -l %s", STR_ARG(s->text),
+            o->name);
     if (o->letter)
         fprintf(to, " -s %c", o->letter);
     if (o->value) {
@@ -292,25 +317,26 @@ static void fish_option(FILE *to, const struct verb *v, const struct option_spec
 
 static void fish_verb(FILE *to, size_t at)
 {
-    const struct verb *v = cli_verbs[at];
+    const struct spelling *s = &spellings[at];
+    const struct verb *v = s->verb;
     const struct option_spec *o;
-    bool group = second_word(v).p;
+    bool group = second_word(s).p;
 
     if (!starts_group_before(at)) {
         fprintf(to, "complete -c sandboxer -n __fish_use_subcommand -a " STR_FMT " -d '",
-                STR_ARG(first_word(v)));
+                STR_ARG(first_word(s)));
         fish_text(to, group ? "" : v->summary);
         fputs("'\n", to);
     }
     if (group) {
         fprintf(to, "complete -c sandboxer -n '__sandboxer_only " STR_FMT "' -a " STR_FMT " -d '",
-                STR_ARG(first_word(v)), STR_ARG(second_word(v)));
+                STR_ARG(first_word(s)), STR_ARG(second_word(s)));
         fish_text(to, v->summary);
         fputs("'\n", to);
     }
     for (size_t i = 0; (o = verb_option(v, i)); i++)
-        fish_option(to, v, o);
-    fprintf(to, "complete -c sandboxer -n '__sandboxer_at %s'%s", v->name,
+        fish_option(to, s, o);
+    fprintf(to, "complete -c sandboxer -n '__sandboxer_at " STR_FMT "'%s", STR_ARG(s->text),
             sources[v->complete].files ? " -F" : "");
     fish_source(to, v->complete, strcmp(v->name, "completion") == 0 ? completion_shells : NULL);
     fputc('\n', to);
@@ -332,7 +358,7 @@ static void print_fish(FILE *to)
           "end\n"
           "complete -c sandboxer -f\n",
           to);
-    for (size_t i = 0; cli_verbs[i]; i++)
+    for (size_t i = 0; i < n_spellings; i++)
         fish_verb(to, i);
 }
 
@@ -343,6 +369,7 @@ bool completion_print(FILE *to, const char *shell)
         void (*print)(FILE *to);
     } shells[] = { { "bash", print_bash }, { "zsh", print_zsh }, { "fish", print_fish } };
 
+    list_spellings();
     for (size_t i = 0; i < COUNT_OF(shells); i++)
         if (strcmp(shell, shells[i].name) == 0) {
             shells[i].print(to);

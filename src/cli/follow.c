@@ -15,7 +15,7 @@ static int request_events(const struct follow *f, int64_t from, int most, bool w
 
     snprintf(after, sizeof after, "%" PRId64, from);
     snprintf(limit, sizeof limit, "%d", most);
-    snprintf(seconds, sizeof seconds, "%d", FOLLOW_WAIT_S);
+    snprintf(seconds, sizeof seconds, "%d", f->wait_s ? f->wait_s : FOLLOW_WAIT_S);
     api_call_init(c, f->verb, f->common, "GET");
     if (f->sandbox)
         api_call_path(c, "/v1/sandboxes/%s/events", f->sandbox);

@@ -13,10 +13,11 @@ struct follow {
     const struct common *common;
     const char *sandbox; /* NULL: all */
     const char *kind;    /* of events; NULL: those of lifecycles */
+    int wait_s;          /* seconds that a request waits at most; 0: FOLLOW_WAIT_S */
     int64_t after;       /* the last event that was seen; moved by follow_next() */
 };
 
-/* Requests the next events and, with `wait`, waits for new ones up to FOLLOW_WAIT_S. c is
+/* Requests the next events and, with `wait`, waits for new ones for a while. c is
  * initialised here and released by the caller; *ret is the list of events, empty at the end. */
 int follow_next(struct follow *f, bool wait, struct api_call *c, const struct json **ret);
 

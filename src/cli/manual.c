@@ -224,6 +224,16 @@ static void print_related(FILE *to, const struct verb *v)
     fputs(v->flags & VERB_REMOTE ? ",\n.BR sandboxerd (8)\n" : "\n", to);
 }
 
+static void print_aliases(FILE *to, const struct verb *v, const char *before, const char *after)
+{
+    for (size_t i = 1; verb_spelling(v, i).p; i++) {
+        fprintf(to, "%s\\fB", i == 1 ? before : ", ");
+        print_roff_text(to, verb_spelling(v, i));
+        fputs("\\fR", to);
+    }
+    fputs(v->aliases ? after : "", to);
+}
+
 void manual_print_verb(FILE *to, const struct verb *v)
 {
     const struct option_spec *o;
@@ -243,6 +253,7 @@ void manual_print_verb(FILE *to, const struct verb *v)
     fprintf(to, "\n.SH DESCRIPTION\n%c", toupper((unsigned char)v->summary[0]));
     print_roff(to, v->summary + 1);
     fputs(".\n", to);
+    print_aliases(to, v, "Also spelled ", ".\n");
     print_paragraphs(to, v, NULL, PARAGRAPH_PROSE | PARAGRAPH_COMMANDS);
     fputs(".SH OPTIONS\n", to);
     for (size_t i = 0; (o = verb_option(v, i)); i++)
@@ -281,6 +292,7 @@ void manual_print(FILE *to)
         print_page_name(to, cli_verbs[i]);
         fputs(" (1)\n", to);
         print_roff(to, cli_verbs[i]->summary);
+        print_aliases(to, cli_verbs[i], " (also: ", ")");
         fputc('\n', to);
     }
     fputs(".SH EXIT STATUS\n"

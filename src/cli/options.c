@@ -10,6 +10,7 @@
 #include "base/str.h"
 #include "base/units.h"
 #include "cli/progress.h"
+#include "cli/suggest.h"
 #include "cli/verb.h"
 
 /* Options that flags bring. */
@@ -108,9 +109,18 @@ static const struct option_spec *find_option(const struct verb *v, struct str na
     return NULL;
 }
 
-static int reject_unknown_option(const struct verb *v, const char *argument)
+/* `name` is that of a long option; its p is NULL for a letter. */
+static int reject_unknown_option(const struct verb *v, const char *argument, struct str name)
 {
-    verb_misused(v, "unknown option '%s'; 'sandboxer %s --help' lists them", argument, v->name);
+    struct suggestion s = { .typed = name };
+    char similar[SUGGESTION_TEXT_MAX];
+    const struct option_spec *o;
+
+    for (size_t i = 0; name.p && (o = verb_option(v, i)); i++)
+        suggestion_add(&s, str_from(o->name), str_from(o->name));
+    suggestion_write(&s, "--", similar, sizeof similar);
+    verb_misused(v, "unknown option '%s'%s 'sandboxer %s --help' lists them", argument,
+                 similar[0] ? similar : ";", v->name);
     return -1;
 }
 
@@ -262,7 +272,7 @@ static int long_option(const struct verb *v, int argc, char **argv, int *at, voi
     const struct option_spec *o = find_option(v, name, 0);
 
     if (!o)
-        return reject_unknown_option(v, argv[*at]);
+        return reject_unknown_option(v, argv[*at], name);
     if (!o->value && value.p) {
         verb_misused(v, "option '--%s' takes no value", o->name);
         return -1;
@@ -285,7 +295,7 @@ static int short_options(const struct verb *v, int argc, char **argv, int *at, v
         int r;
 
         if (!o)
-            return reject_unknown_option(v, (const char[]){ '-', *p, 0 });
+            return reject_unknown_option(v, (const char[]){ '-', *p, 0 }, (struct str){ NULL, 0 });
         if (o->value && !p[1] && *at + 1 >= argc) {
             verb_misused(v, "option '-%c' needs a value: -%c %s", *p, *p, o->value);
             return -1;
@@ -428,8 +438,11 @@ void verb_print_help(const struct verb *v)
 {
     const struct option_spec *o;
 
-    printf("Usage: sandboxer %s [OPTION…] %s\n\n%s\n\nOptions:\n", v->name,
-           v->arguments ? v->arguments : "", v->summary);
+    printf("Usage: sandboxer %s [OPTION…] %s\n\n%s\n", v->name, v->arguments ? v->arguments : "",
+           v->summary);
+    for (size_t i = 1; verb_spelling(v, i).p; i++)
+        printf("%s" STR_FMT, i == 1 ? "Also: sandboxer " : ", ", STR_ARG(verb_spelling(v, i)));
+    printf("%s\nOptions:\n", v->aliases ? "\n" : "");
     for (size_t i = 0; (o = verb_option(v, i)); i++)
         print_option(o);
     if (v->text)

@@ -43,3 +43,13 @@ void terminal_restore(struct terminal *t)
         tcsetattr(STDIN_FILENO, TCSADRAIN, &t->before);
     t->raw = false;
 }
+
+bool terminal_confirm(const char *question)
+{
+    char answer[64];
+    ssize_t n;
+
+    dprintf(STDERR_FILENO, "%s [y/N] ", question);
+    n = read(STDIN_FILENO, answer, sizeof answer);
+    return n > 0 && (answer[0] == 'y' || answer[0] == 'Y');
+}

@@ -19,4 +19,7 @@ void terminal_resize(int master);
 void terminal_raw(struct terminal *t);
 void terminal_restore(struct terminal *t);
 
+/* Asks on the terminal; true only if the answer begins with y. */
+bool terminal_confirm(const char *question);
+
 #endif

@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "cli/status.h"
 
 /* The kind of values that a shell completes. */
@@ -102,7 +103,8 @@ struct api_call;
 struct verb_request;
 
 struct verb {
-    const char *name; /* "create"; "profiles list" has two words */
+    const char *name;    /* "create"; "profiles list" has two words */
+    const char *aliases; /* other spellings, separated by commas: "images,image ls"; NULL: none */
     /* ARGUMENTS(): */
     const char *arguments; /* "[--] COMMAND [ARGUMENT…]"; NULL: none */
     struct {
@@ -132,7 +134,10 @@ struct verb {
 /* All verbs, in the order of the help; ended by NULL. */
 extern const struct verb *const cli_verbs[];
 
-/* The verb at the front of the words, and the number of words in its name; NULL if no verb
+/* Its i-th spelling: the name, then the aliases; p is NULL behind the last. */
+struct str verb_spelling(const struct verb *v, size_t i);
+
+/* The verb at the front of the words, by its name or an alias, and the number of words in its name; NULL if no verb
  * matches. */
 const struct verb *verb_find(int argc, char **argv, int *ret_words);
 

@@ -141,8 +141,7 @@ def doctor_and_version_know_the_daemon(c):
 
 @test
 def every_verb_has_help(c):
-    listed = c.cli("--help").expect(0).text.split("Verbs:\n")[1].split("\n\n")[0]
-    names = [line[2:20].strip() for line in listed.splitlines()]
+    names = verbs(c)
     check(len(names) > 30, f"verbs: {names}")
     for name in names:
         text = c.cli(*name.split(), "--help").expect(0).text
@@ -182,14 +181,14 @@ printf '%%s\\n' "${COMPREPLY[@]}"
 
 def verbs(c):
     """The names of all verbs, as the help lists them."""
-    return re.findall(r"^  (\S+(?: \S+)?)  ", c.cli("--help").expect(0).text, re.M)
+    return re.findall(r"^  (\S+(?: \S+)?)  ", c.cli("help", "--all").expect(0).text, re.M)
 
 
 @test
 def every_verb_and_program_has_a_manual_page(c):
     build = (REPO / "man/meson.build").read_text()
     listed = re.findall(r"'([^']*)'", build[build.index("verbs = ["):build.index("]\n")])
-    equal(listed, verbs(c), "verbs in man/meson.build")
+    equal(sorted(listed), sorted(verbs(c)), "verbs in man/meson.build")
     for verb in listed:
         check(f"sandboxer {verb}" in c.cli("help", "--man", *verb.split()).expect(0).text.replace("\\-", "-"), verb)
     for program in (REPO / "src/cmd").glob("*.c"):

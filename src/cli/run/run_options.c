@@ -235,6 +235,7 @@ const struct option_spec run_option_specs[RUN_OPTION_COUNT] = {
       .kind = OPTION_DURATION, AT(untrusted.steps.timeout) },
     { "strict", 0, NULL, "fail if a limit cannot be enforced here", AT(strict) },
     { "interactive", 'i', NULL, "pass stdin on, which 'run' always does", AT(interactive) },
+    { "rm", 0, NULL, "destroy the sandbox afterwards, which 'run' always does", AT(rm) },
     { "tty", 't', NULL, "run in a terminal of its own", AT(tty) },
     { "quiet", 'q', NULL, "no notes on stderr", AT(quiet) },
 };

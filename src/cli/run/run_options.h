@@ -17,7 +17,7 @@ enum { RUN_VARIABLES_MAX = 1024, RUN_DEFAULT_PIDS = 1024 };
 
 struct run_options {
     const char *image;
-    bool squash_owners, strict, tty, interactive, quiet, writable;
+    bool squash_owners, strict, tty, interactive, rm, quiet, writable;
     const char *system, *side_channels; /* NULL: as usual */
     const char *workdir, *hostname;
     const char *user_text; /* as it was given; NULL: root */
@@ -41,7 +41,7 @@ struct run_options {
         .network = NETWORK_OPTIONS_NONE                                                            \
     }
 
-enum { RUN_OPTION_COUNT = 40 };
+enum { RUN_OPTION_COUNT = 41 };
 extern const struct option_spec run_option_specs[RUN_OPTION_COUNT];
 
 /* Adds the variables that a program expects to those of --env, by the precedence of

@@ -26,6 +26,7 @@ const struct answer_kind kind_image = KIND("images", "ref", columns);
 
 const struct verb verb_image_list = {
     .name = "image list",
+    .aliases = "images,image ls",
     .summary = "list the images that sandboxes can be created from",
     .text = "  sandboxer image list\n",
     REQUEST("GET", "/v1/images", .kind = &kind_image, .list = true),
@@ -108,6 +109,7 @@ static int write_registry_credentials(struct api_call *c, void *options, char **
 
 const struct verb verb_image_pull = {
     .name = "image pull",
+    .aliases = "pull",
     ARGUMENTS("REF", 1, 1, COMPLETE_NOTHING),
     .summary = "bring an image from a registry",
     .text = "REF is HOST[:PORT]/PATH[:TAG][@sha256:DIGEST]; the default HOST is the\n"
@@ -160,6 +162,7 @@ const struct verb verb_image_import = {
 
 const struct verb verb_image_remove = {
     .name = "image remove",
+    .aliases = "rmi,image rm",
     ARGUMENTS("REF", 1, 1, COMPLETE_IMAGE),
     .summary = "remove an unused image, and the layers that only it needs",
     .text = "  sandboxer image remove registry.example.org/team/web:1.2\n",

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "cli/follow.h"
+#include "cli/sandbox_pages.h"
 #include "cli/verbs/verbs.h"
-#include "lib/json/build.h"
-
-enum { ROWS_MEMORY = 256 << 20 };
 
 struct list_options {
     struct common common;
     struct option_list states, labels;
-    const char *profile;
+    const char *profile, *limit;
     bool watch;
 };
 
@@ -27,100 +24,30 @@ static const struct option_spec options[] = {
       AT(labels) },
     { "profile", 'p', "PROFILE", "made from this profile", AT(profile),
       .complete = COMPLETE_PROFILE },
+    { "limit", 0, "N", "so many at most", .kind = OPTION_COUNT, AT(limit), .least = 1 },
     { "watch", 'w', NULL, "keep showing changes", AT(watch) },
 };
 
-static int fetch_page(struct api_call *c, const struct verb *v, const struct list_options *o,
-                      const char *cursor)
+static uint64_t list_limit(const struct list_options *o)
 {
-    api_call_init(c, v, &o->common, "GET");
-    api_call_path(c, "/v1/sandboxes");
-    for (size_t i = 0; i < o->states.n; i++)
-        api_call_query(c, "state", o->states.p[i]);
-    for (size_t i = 0; i < o->labels.n; i++)
-        api_call_query(c, "label", o->labels.p[i]);
-    api_call_query(c, "profile", o->profile);
-    api_call_query(c, "limit", "1000");
-    api_call_query(c, "cursor", cursor);
-    return api_call_run(c);
-}
+    uint64_t limit = 0;
 
-/* All pages as one answer: {"sandboxes":[…]}. Each page keeps the memory of its rows. */
-struct pages {
-    struct page {
-        struct api_call call;
-        struct page *before;
-    } * last;
-    struct arena arena;
-    struct json_build rows;
-    struct json list, answer;
-};
-
-static void pages_done(struct pages *p)
-{
-    while (p->last) {
-        struct page *page = p->last;
-
-        p->last = page->before;
-        api_call_done(&page->call);
-        free(page);
-    }
-    json_build_done(&p->rows);
-    arena_done(&p->arena);
-}
-
-/* *cursor becomes that of the next page, or NULL. */
-static int add_page(struct pages *p, const struct verb *v, const struct list_options *o,
-                    const char **cursor)
-{
-    struct page *page = new0(sizeof *page);
-    struct api_call *c = &page->call;
-    const struct json *rows;
-    int status;
-
-    page->before = p->last;
-    p->last = page;
-    status = fetch_page(c, v, o, *cursor);
-    if (status)
-        return status;
-    rows = answer_rows(c->answer, &kind_sandbox);
-    for (const struct json *row = json_first(rows); row != json_end(rows); row++)
-        if (json_build_push(&p->rows, row) < 0)
-            return verb_failed(v, "the list is too long");
-    *cursor = json_first(rows) == json_end(rows) ? NULL : show_string(c->answer, "next").p;
-    return 0;
-}
-
-static int fetch_pages(struct pages *p, const struct verb *v, const struct list_options *o)
-{
-    const char *cursor = NULL;
-    int status;
-
-    do
-        status = add_page(p, v, o, &cursor);
-    while (status == 0 && cursor);
-    if (status)
-        return status;
-    if (json_build_close(&p->rows, 0, &p->list) < 0)
-        return verb_failed(v, "the list is too long");
-    p->list.type = JSON_ARRAY;
-    p->list.key = str_from(kind_sandbox.rows);
-    p->answer = (struct json){ .type = JSON_OBJECT, .list = { &p->list, 1 } };
-    return 0;
+    if (o->limit) /* checked by its kind */
+        (void)str_to_u64(str_from(o->limit), &limit);
+    return limit;
 }
 
 static int print_all(const struct verb *v, const struct list_options *o, bool clear)
 {
-    AUTO(pages_done) struct pages p = { .arena = ARENA_INIT(ROWS_MEMORY) };
-    int status;
+    const struct sandbox_filter filter = { &o->states, &o->labels, o->profile, list_limit(o) };
+    AUTO(sandbox_pages_done) struct sandbox_pages p;
+    int status = sandbox_pages_fetch(&p, v, &o->common, &filter);
 
-    json_build_init(&p.rows, &p.arena);
-    status = fetch_pages(&p, v, o);
     if (status)
         return status;
     if (clear)
         fputs("\033[H\033[2J", stdout);
-    return answer_list(&p.last->call, &p.answer, &kind_sandbox);
+    return answer_list(sandbox_pages_call(&p), &p.answer, &kind_sandbox);
 }
 
 static const struct column change_columns[] = {
@@ -170,6 +97,7 @@ static int run_sandbox_list(struct api_call *c, void *options_, int argc, char *
 
 const struct verb verb_list = {
     .name = "list",
+    .aliases = "ls",
     .summary = "list sandboxes",
     .text = "Without --state, all that are not destroyed. With --watch a terminal shows the list\n"
             "as it changes; otherwise the list is followed by a line for each change.\n"

@@ -12,6 +12,7 @@
 #include "cli/remote.h"
 #include "cli/run/run_options.h"
 #include "cli/run/session.h"
+#include "cli/shell_words.h"
 #include "cli/terminal.h"
 #include "cli/run/untrusted.h"
 #include "cli/verbs/verbs.h"
@@ -395,9 +396,13 @@ static int run_run(struct api_call *c, void *options, int argc, char **argv)
         return verb_failed(v, "an option of --untrusted was given without --untrusted");
     if (is_reference(o->image))
         return run_image(v, o, argv);
-    if (!argc)
+    if (!argc && shell_has_terminal()) {
+        o->tty = true;
+        argv = shell_words;
+    } else if (!argc) {
         return verb_failed(v,
                            "give a command to run: sandboxer run [OPTION…] -- COMMAND [ARGUMENT…]");
+    }
     if (!o->image && network_touched(&o->network) && complete_network(o, -1, &e) < 0) {
         cli_report("%s", e.msg);
         return EXIT_TOOL_FAILED;
@@ -407,10 +412,12 @@ static int run_run(struct api_call *c, void *options, int argc, char **argv)
 
 const struct verb verb_run = {
     .name = "run",
-    ARGUMENTS("[--] COMMAND [ARGUMENT…]", 0, ARGUMENTS_ANY, COMPLETE_NOTHING),
+    ARGUMENTS("[[--] COMMAND [ARGUMENT…]]", 0, ARGUMENTS_ANY, COMPLETE_NOTHING),
     .summary = "run a command in a new sandbox, and destroy the sandbox afterwards",
     .text = "The command sees its own file system, processes and network (loopback only), none\n"
             "of ours, and holds no capability. stdin, stdout and stderr are passed through.\n"
+            "\n"
+            "Without a command, on a terminal, it is a shell.\n"
             "\n"
             "With --allow or --policy it reaches what these name, by proxy variables or without,\n"
             "and nothing else; what was refused is said at the end. The names it asks for are\n"

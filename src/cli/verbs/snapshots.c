@@ -26,6 +26,7 @@ const struct answer_kind kind_snapshot = KIND("snapshots", "snapshot_id", column
 
 const struct verb verb_snapshots_list = {
     .name = "snapshots list",
+    .aliases = "snapshots ls",
     .summary = "list snapshots, the newest first",
     .text = "  sandboxer snapshots list\n",
     REQUEST("GET", "/v1/snapshots", .kind = &kind_snapshot, .list = true),
@@ -76,6 +77,7 @@ static int run_delete(struct api_call *found, void *options, int argc, char **ar
 
 const struct verb verb_snapshots_delete = {
     .name = "snapshots delete",
+    .aliases = "snapshots rm",
     ARGUMENTS("SNAPSHOT", 1, 1, COMPLETE_SNAPSHOT),
     .summary = "delete a snapshot",
     .text = "Sandboxes that were created from it keep running. If several snapshots have the\n"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
 
+#include <limits.h>
+
 #include "base/own.h"
 #include "harness/tap.h"
 
@@ -178,4 +180,37 @@ TEST(not_utf8)
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         if (str_is_utf8(str_from(bad[i])))
             FAIL("accepted row %zu", i);
+}
+
+TEST(distance_of_words)
+{
+    static const struct {
+        const char *a, *b;
+        unsigned distance;
+    } rows[] = {
+        { "", "", 0 },
+        { "", "abc", 3 },
+        { "abc", "", 3 },
+        { "list", "list", 0 },
+        { "runn", "run", 1 },
+        { "ru", "run", 1 },
+        { "rum", "run", 1 },
+        { "lsit", "list", 1 },
+        { "kitten", "sitting", 3 },
+        { "destory", "destroy", 1 },
+        { "ca", "abc", 3 },
+        { "abcd", "badc", 2 },
+        { "flaw", "lawn", 2 },
+        { "profile", "profiles", 1 },
+    };
+    char longest[STR_DISTANCE_MAX + 1];
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        CHECK_INT(str_distance(str_from(rows[i].a), str_from(rows[i].b)), rows[i].distance);
+        CHECK_INT(str_distance(str_from(rows[i].b), str_from(rows[i].a)), rows[i].distance);
+    }
+    memset(longest, 'x', sizeof longest);
+    CHECK_INT(str_distance((struct str){ longest, STR_DISTANCE_MAX }, STR("")), STR_DISTANCE_MAX);
+    CHECK(str_distance((struct str){ longest, sizeof longest }, STR("x")) == UINT_MAX);
+    CHECK(str_distance(STR("x"), (struct str){ longest, sizeof longest }) == UINT_MAX);
 }

@@ -29,8 +29,10 @@ static void check_mentions(const char *shell)
     struct str word;
 
     for (size_t i = 0; cli_verbs[i]; i++) {
-        str_cut(str_from(cli_verbs[i]->name), ' ', &word);
-        CHECK(memmem(text, strlen(text), word.p, word.n) != NULL);
+        for (size_t k = 0; verb_spelling(cli_verbs[i], k).p; k++) {
+            str_cut(verb_spelling(cli_verbs[i], k), ' ', &word);
+            CHECK(memmem(text, strlen(text), word.p, word.n) != NULL);
+        }
         for (size_t j = 0; (o = verb_option(cli_verbs[i], j)); j++)
             if (!strstr(text, o->name))
                 FAIL("%s does not know --%s", shell, o->name);
@@ -92,6 +94,10 @@ TEST(bash_completes)
         SKIP("there is no bash");
     check_bash("sandboxer ext", 1, "extend-ttl");
     check_bash("sandboxer profiles ''", 2, "list get validate");
+    check_bash("sandboxer ls --sta", 2, "--state"); /* an alias has the options of its verb … */
+    check_bash("sandboxer rm ''", 2, "sbx_1");      /* … and its arguments */
+    check_bash("sandboxer image r", 2, "remove rm");
+    check_bash("sandboxer l", 1, "logs list ls");
     check_bash("sandboxer create --sco", 2, "--scope");
     check_bash("sandboxer create --scope ''", 3, "session agent shared");
     check_bash("sandboxer create -o j", 3, "json");
