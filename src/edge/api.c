@@ -131,7 +131,7 @@ static bool find_call_route(struct call *c)
     domain_find(c);
     if (dialect_match(&c->api->dialects, &(struct dialect_request){ q, u.path, c->port }, &c->arena,
                       &found, &e) < 0)
-        return call_fail_with(c, 400, "invalid", e.msg);
+        return call_fail_with(c, 400, "invalid", "%s", e.msg);
     c->dialect = found.dialect;
     c->route = found.route;
     c->guard_row = found.guard;

@@ -104,7 +104,7 @@ void call_record_refusal(struct call *c, const char *type, const char *reason)
 
 bool call_refuse(struct call *c, const char *why)
 {
-    return call_fail_with(c, 401, "unauthenticated", why);
+    return call_fail_with(c, 401, "unauthenticated", "%s", why);
 }
 
 struct str call_bearer(const struct call *c)
@@ -153,15 +153,13 @@ bool call_by_record(struct call *c, const struct token_record *t)
 
 bool call_may_use(struct call *c)
 {
-    char text[128];
-
     if ((c->route->flags & ROUTE_ADMIN) && !c->caller.admin)
         return call_fail_with(c, 403, "denied",
                               "this endpoint requires administrator rights (it covers all owners)");
     if (caller_may(&c->caller, c->route->verb))
         return true;
-    snprintf(text, sizeof text, "this token does not allow '%s'", token_verb_names[c->route->verb]);
-    return call_fail_with(c, 403, "denied", text);
+    return call_fail_with(c, 403, "denied", "this token does not allow '%s'",
+                          token_verb_names[c->route->verb]);
 }
 
 /* Whether a web page of this Origin may send requests to the Host it named. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "edge/core/call.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -501,11 +502,14 @@ void call_fail(struct call *c, const struct err *e)
     send_problem(c, (struct call_problem){ .err = e });
 }
 
-bool call_fail_with(struct call *c, int status, const char *code, const char *detail)
+bool call_fail_with(struct call *c, int status, const char *code, const char *fmt, ...)
 {
-    struct err e;
+    struct err e = { .code = ERR_INVALID };
+    va_list ap;
 
-    (void)err_set(&e, ERR_INVALID, "%s", detail);
+    va_start(ap, fmt);
+    vsnprintf(e.msg, sizeof e.msg, fmt, ap);
+    va_end(ap);
     send_problem(c, (struct call_problem){ .err = &e, .status = status, .code = code });
     return false;
 }

@@ -120,7 +120,8 @@ void call_answer_empty(struct call *c); /* 204 */
 void call_answer_file(struct call *c, int fd, const struct h1_field *fields, size_t n);
 /* application/problem+json for an error. */
 void call_fail(struct call *c, const struct err *e);
-bool call_fail_with(struct call *c, int status, const char *code, const char *detail); /* false */
+bool call_fail_with(struct call *c, int status, const char *code, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5))); /* false */
 /* The same for a failed sandbox: with its id and the failed step. */
 void call_fail_sandbox(struct call *c, const struct err *e, const char *id, const char *step);
 /* The same with the outcome of a sync that left changes behind. */

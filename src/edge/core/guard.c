@@ -145,14 +145,12 @@ static struct json text_member(const char *key, struct str value)
  * must see the same value. */
 static bool add_arg(struct guard *g, struct json v)
 {
-    char text[96];
-
     if (!json_get(&g->args, v.key)) {
         g->members[g->args.list.n++] = v;
         return true;
     }
-    snprintf(text, sizeof text, "%.40s: given more than once", v.key.n ? v.key.p : "");
-    return call_fail_with(g->call, 400, "invalid", text);
+    return call_fail_with(g->call, 400, "invalid", "%.40s: given more than once",
+                          v.key.n ? v.key.p : "");
 }
 
 /* A repeated parameter becomes a list, each item of which must be allowed. */
@@ -216,11 +214,8 @@ static bool is_route_field(const struct route *r, struct str name)
 
 static bool fail_unknown_field(struct call *c, struct str name)
 {
-    char text[96];
-
     /* without a client it is answered already */
-    snprintf(text, sizeof text, "%.40s: there is no such field", name.n ? name.p : "");
-    return call_fail_with(c, 400, "invalid", text);
+    return call_fail_with(c, 400, "invalid", "%.40s: there is no such field", name.n ? name.p : "");
 }
 
 /* Adds all strings of the arguments that the row names as the single argument `path`. */

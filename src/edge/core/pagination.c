@@ -18,7 +18,6 @@ void *box_page_new(struct call *c, size_t size, void (*answer)(struct box_page *
 bool box_page_after(struct box_page *p, const char *parameter)
 {
     struct str text = { NULL, 0 }, time, id;
-    char why[96];
 
     if (call_query(p->call, parameter, &text) < 0)
         return false;
@@ -28,8 +27,7 @@ bool box_page_after(struct box_page *p, const char *parameter)
     if (str_to_i64(time, &p->query.after.created_ns) && id_valid("sbx_", id) &&
         str_copy(id, p->query.after.id, sizeof p->query.after.id))
         return true;
-    snprintf(why, sizeof why, "%s: not a cursor of this daemon", parameter);
-    return call_fail_with(p->call, 400, "invalid", why);
+    return call_fail_with(p->call, 400, "invalid", "%s: not a cursor of this daemon", parameter);
 }
 
 void box_page_cursor(const struct sandbox_record *last, char ret[BOX_PAGE_CURSOR])

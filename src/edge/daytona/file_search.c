@@ -337,7 +337,7 @@ static int read_pattern(struct call *c, struct file_search *s, bool is_name)
     s->wanted = text; /* on the call's arena, or part of its query */
     if (is_name && glob_compile(text, GLOB_PLAIN, '/', &c->arena, &s->glob, &e) < 0) {
         (void)err_wrap(&e, -1, "pattern");
-        call_fail_with(c, 400, "BAD_REQUEST", e.msg);
+        call_fail_with(c, 400, "BAD_REQUEST", "%s", e.msg);
         return -1;
     }
     return 0;

@@ -160,11 +160,9 @@ static bool add_permission_setting(struct call *c, struct permitting *k, const c
         return false;
     if (!value.n)
         return true;
-    if (value.n > SETTING_MAX || memchr(value.p, 0, value.n)) {
-        snprintf(text, sizeof text, "%s: longer than %d bytes or contains NUL", name, SETTING_MAX);
-        call_fail_with(c, 400, "BAD_REQUEST", text);
-        return false;
-    }
+    if (value.n > SETTING_MAX || memchr(value.p, 0, value.n))
+        return call_fail_with(c, 400, "BAD_REQUEST", "%s: longer than %d bytes or contains NUL",
+                              name, SETTING_MAX);
     snprintf(text, sizeof text, "%s=" STR_FMT, name, STR_ARG(value));
     k->argv[k->n++] = arena_dup(&c->own, str_from(text));
     return true;

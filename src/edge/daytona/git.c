@@ -97,7 +97,7 @@ static void fail_git(struct exec *x)
                   said.n ? said.p : "git failed");
     for (size_t i = 0; i < COUNT_OF(failures); i++)
         if (said.n && memmem(said.p, said.n, failures[i].said, strlen(failures[i].said))) {
-            call_fail_with(x->call, failures[i].status, failures[i].code, e.msg);
+            call_fail_with(x->call, failures[i].status, failures[i].code, "%s", e.msg);
             return;
         }
     call_fail_with(x->call, 400, "BAD_REQUEST", said.n ? e.msg : "git failed");
@@ -363,22 +363,17 @@ static bool check_git_request(struct call *c, const struct git_verb *v,
                               const struct json_map *given)
 {
     struct str rest = str_from(v->needs), word;
-    char text[96];
 
     while (rest.n) {
         rest = str_cut(rest, ' ', &word);
         if (has_git_variable(given, word))
             continue;
-        snprintf(text, sizeof text, STR_FMT ": required", STR_ARG(word));
-        call_fail_with(c, 400, "BAD_REQUEST", text);
-        return false;
+        return call_fail_with(c, 400, "BAD_REQUEST", STR_FMT ": required", STR_ARG(word));
     }
     for (size_t i = 0; i < given->n; i++)
         if (is_git_option(&given->p[i])) {
-            snprintf(text, sizeof text, "%s: must not begin with '-'",
-                     given->p[i].key + strlen("g_"));
-            call_fail_with(c, 400, "BAD_REQUEST", text);
-            return false;
+            return call_fail_with(c, 400, "BAD_REQUEST", "%s: must not begin with '-'",
+                                  given->p[i].key + strlen("g_"));
         }
     return true;
 }

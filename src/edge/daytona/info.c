@@ -38,7 +38,7 @@ static void show_home_dir(struct call *c)
 
 static void fail_not_here(struct call *c)
 {
-    call_fail_with(c, 501, "unsupported", c->route->summary);
+    call_fail_with(c, 501, "unsupported", "%s", c->route->summary);
 }
 
 #define NOT_HERE(method, path, why)                                                                \

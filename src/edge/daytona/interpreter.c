@@ -72,7 +72,7 @@ static void write_context(struct json_writer *w, const void *process)
 static void on_context_created(struct background *b, int r, const struct err *e)
 {
     if (r < 0)
-        call_fail_with(b->call, 400, "BAD_REQUEST", e->msg);
+        call_fail_with(b->call, 400, "BAD_REQUEST", "%s", e->msg);
     else
         call_answer(b->call, 200, write_context, b->process);
 }

@@ -130,19 +130,15 @@ static bool check_known_filters(struct call *c)
                                          "state",  "verbose", "page",   "sort", "order" };
     struct str rest = c->query;
     struct url_pair p;
-    char text[96];
 
     while (url_next(&rest, &p)) {
         bool found = !p.value.n;
 
         for (size_t i = 0; i < COUNT_OF(known); i++)
             found |= str_eq(p.name, str_from(known[i]));
-        if (found)
-            continue;
-        snprintf(text, sizeof text, "unknown filter '" STR_FMT "'",
-                 (int)(p.name.n < 40 ? p.name.n : 40), p.name.p);
-        call_fail_with(c, 501, "unsupported", text);
-        return false;
+        if (!found)
+            return call_fail_with(c, 501, "unsupported", "unknown filter '%.*s'",
+                                  (int)(p.name.n < 40 ? p.name.n : 40), p.name.p);
     }
     return true;
 }

@@ -121,10 +121,7 @@ static struct str target_of(struct call *c)
 
 static void on_preview_port_closed(struct call *c, uint16_t port, const struct err *e)
 {
-    char text[64];
-
-    snprintf(text, sizeof text, "nothing listens on port %u in the sandbox", port);
-    call_fail_with(c, 502, "upstream", text);
+    call_fail_with(c, 502, "upstream", "nothing listens on port %u in the sandbox", port);
 }
 
 /* The common path prefix of all previews of the sandbox. */

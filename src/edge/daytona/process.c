@@ -39,14 +39,12 @@ const char *daytona_path(struct call *c, struct str path)
 const char *daytona_query_path(struct call *c, const char *name)
 {
     struct str path = { NULL, 0 };
-    char text[64];
 
     if (call_query(c, name, &path) < 0)
         return NULL;
     if (path.n)
         return daytona_path(c, path);
-    snprintf(text, sizeof text, "%.32s: required", name);
-    call_fail_with(c, 400, "INVALID_FILE_PATH", text);
+    call_fail_with(c, 400, "INVALID_FILE_PATH", "%s: required", name);
     return NULL;
 }
 
@@ -66,11 +64,8 @@ bool daytona_collect_output(struct exec *x, int channel, struct str data)
 
 void daytona_not_started(struct exec *x, const struct err *e)
 {
-    char text[320];
-
     if (strcmp(x->op.process.step, "workdir") == 0) {
-        snprintf(text, sizeof text, "cwd '%.200s' does not exist", x->request.cwd);
-        call_fail_with(x->call, 400, "BAD_REQUEST", text);
+        call_fail_with(x->call, 400, "BAD_REQUEST", "cwd '%.200s' does not exist", x->request.cwd);
     } else {
         call_fail(x->call, e);
     }
@@ -235,7 +230,6 @@ static void run_daytona_code(struct call *c)
 {
     struct daytona_command_request q = { 0 };
     const char **args;
-    char text[96];
 
     if (!daytona_read_body(c, code_fields, COUNT_OF(code_fields), &q))
         return;
@@ -249,8 +243,7 @@ static void run_daytona_code(struct call *c)
                                (struct json_strs){ args, q.argv.n + 1 });
             return;
         }
-    snprintf(text, sizeof text, "language: '%.32s' is not supported", q.language);
-    call_fail_with(c, 400, "BAD_REQUEST", text);
+    call_fail_with(c, 400, "BAD_REQUEST", "language: '%.32s' is not supported", q.language);
 }
 
 const struct route routes_daytona_process[] = {

@@ -68,15 +68,13 @@ static void execute_e2b_request(struct code_call *k)
 
 static void fail_code_session(const struct code_run *r, const struct err *e)
 {
-    char text[160];
-
     if (e->code != ERR_NOT_FOUND) {
         call_fail(r->session.call, e);
         return;
     }
-    snprintf(text, sizeof text, "language: %s needs %s, which this sandbox does not have",
-             r->kernel->language, r->kernel->argv[0]);
-    call_fail_with(r->session.call, 501, "unsupported", text);
+    call_fail_with(r->session.call, 501, "unsupported",
+                   "language: %s needs %s, which this sandbox does not have", r->kernel->language,
+                   r->kernel->argv[0]);
 }
 
 static void on_default_session_started(struct background *b, int r, const struct err *e)

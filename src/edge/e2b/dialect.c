@@ -350,7 +350,7 @@ static void fail_envd_path(struct call *c)
     struct err e;
 
     if (url_path(url_split(http_request(c->x)->path).path, &c->arena, &p, &e) < 0)
-        call_fail_with(c, 400, "invalid", e.msg);
+        call_fail_with(c, 400, "invalid", "%s", e.msg);
     else
         fail_e2b_path(c);
 }

@@ -106,7 +106,8 @@ bool stream_timeout(struct call *c, int64_t *ret);
 
 /* Answers with an empty object. */
 void rpc_answer_empty(struct call *c);
-void rpc_fail(struct call *c, int status, const char *message);
+void rpc_fail(struct call *c, int status, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* --- sandbox_json.c: sandboxes as JSON --- */
 struct e2b_shown {

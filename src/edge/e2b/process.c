@@ -284,14 +284,10 @@ static bool fill_start_request(struct call *c, const struct start_request *q,
 
 static void fail_start(const struct background *b, const struct err *e)
 {
-    char text[256];
-
     if (strcmp(b->op.step, "workdir") == 0) {
-        snprintf(text, sizeof text, "cwd '%.200s' does not exist", b->request.cwd);
-        rpc_fail(b->call, 400, text);
+        rpc_fail(b->call, 400, "cwd '%.200s' does not exist", b->request.cwd);
     } else if (strcmp(b->op.step, "user") == 0) {
-        snprintf(text, sizeof text, "invalid username: '%.64s'", b->request.user);
-        rpc_fail(b->call, 401, text);
+        rpc_fail(b->call, 401, "invalid username: '%.64s'", b->request.user);
     } else {
         call_fail(b->call, e);
     }
@@ -355,16 +351,14 @@ static void match_envd_process(void *user, struct process *p)
 static struct process *select_process(struct call *c, const struct selector *by, bool running)
 {
     struct process_search s = { .by = by };
-    char text[320];
 
     process_each(c->sandbox, match_envd_process, &s);
     if (s.found && (s.running || !running))
         return process_ref(s.found);
     if (by->tag && by->tag[0])
-        snprintf(text, sizeof text, "process with tag %s not found", by->tag);
+        rpc_fail(c, 404, "process with tag %s not found", by->tag);
     else
-        snprintf(text, sizeof text, "process with pid %u not found", by->pid);
-    rpc_fail(c, 404, text);
+        rpc_fail(c, 404, "process with pid %u not found", by->pid);
     return NULL;
 }
 

@@ -143,14 +143,11 @@ struct e2b_shown e2b_show(const struct call *c)
 static bool is_e2b_visible(struct call *c, bool paused_too)
 {
     enum sandbox_state s = sandbox_state(c->sandbox);
-    char text[ID_MAX + 32];
 
     if (sandbox_state_usable(s) || (paused_too && s == SANDBOX_PAUSED))
         return true;
-    snprintf(text, sizeof text, "sandbox %s is %s", sandbox_view(c->sandbox).record->id,
-             sandbox_state_names[s]);
-    call_fail_with(c, 404, "not_found", text);
-    return false;
+    return call_fail_with(c, 404, "not_found", "sandbox %s is %s",
+                          sandbox_view(c->sandbox).record->id, sandbox_state_names[s]);
 }
 
 bool e2b_is_there(struct call *c)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "edge/e2b/internal.h"
 
+#include <stdarg.h>
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "lib/json/reader.h"
 
@@ -130,7 +133,13 @@ void rpc_answer_empty(struct call *c)
     call_answer_bytes(c, 200, "application/json", STR("{}\n"));
 }
 
-void rpc_fail(struct call *c, int status, const char *message)
+void rpc_fail(struct call *c, int status, const char *fmt, ...)
 {
-    call_fail_with(c, status, "", message);
+    struct err e;
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(e.msg, sizeof e.msg, fmt, ap);
+    va_end(ap);
+    call_fail_with(c, status, "", "%s", e.msg);
 }

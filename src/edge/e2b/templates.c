@@ -499,7 +499,7 @@ static void show_build_status(struct call *c)
 
 static void fail_unsupported(struct call *c)
 {
-    call_fail_with(c, 501, "unsupported", c->route->summary);
+    call_fail_with(c, 501, "unsupported", "%s", c->route->summary);
 }
 
 #define NO_TAGS                                                                                    \

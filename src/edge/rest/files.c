@@ -156,13 +156,10 @@ static const struct file_encoder encoder_remove = { .what = START_REMOVE },
 
 static bool check_file_path(struct call *c, const char *name, struct str path)
 {
-    char text[96];
-
     if (path.n && path.p[0] == '/' && path.n <= PATH_BYTES_MAX && !memchr(path.p, 0, path.n))
         return true;
-    snprintf(text, sizeof text, "%s: must be an absolute path of at most %d bytes", name,
-             PATH_BYTES_MAX);
-    return call_fail_with(c, 400, "invalid", text);
+    return call_fail_with(c, 400, "invalid", "%s: must be an absolute path of at most %d bytes",
+                          name, PATH_BYTES_MAX);
 }
 
 static bool read_file_mode(struct call *c, struct str text, uint32_t *ret)

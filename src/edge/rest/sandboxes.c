@@ -211,15 +211,14 @@ static bool read_list_cursor(struct call *c, struct store_query *q)
 static bool add_state_filter(struct call *c, struct str name, uint32_t *states)
 {
     enum sandbox_state s;
-    char text[64];
 
     if (str_eq(name, STR("all"))) {
         *states = (1u << SANDBOX_STATE_COUNT_) - 1;
         return true;
     }
     if (!sandbox_state_find(name, &s)) {
-        snprintf(text, sizeof text, "state: there is no state '%.20s'", name.n ? name.p : "");
-        return call_fail_with(c, 400, "invalid", text);
+        return call_fail_with(c, 400, "invalid", "state: there is no state '%.20s'",
+                              name.n ? name.p : "");
     }
     *states |= 1u << s;
     return true;
@@ -329,7 +328,7 @@ static int read_query_word(struct call *c, const char *name, const char *const *
     while (words[i] && !str_eq(v, str_from(words[i])))
         i++;
     if (!words[i])
-        call_fail_with(c, 400, "invalid", wanted);
+        call_fail_with(c, 400, "invalid", "%s", wanted);
     return words[i] ? i : -1;
 }
 
