@@ -20,7 +20,7 @@ int room_check(int fd, uint64_t free_min, uint64_t at, uint64_t n, struct err *e
     if (left >= n && left - n >= free_min)
         return 0;
     return err_set(e, ERR_TOO_BIG,
-                   "the disk has no room for it: %llu bytes are left, and images.free_min keeps "
-                   "%llu of them free",
+                   "the disk is full: %llu bytes are free, and images.free_min keeps %llu of "
+                   "them; free some space",
                    (unsigned long long)left, (unsigned long long)free_min);
 }

@@ -13,7 +13,8 @@ int id_make(const char *prefix, char out[static ID_MAX], struct err *e)
     size_t n = strlen(prefix);
 
     if (n + ID_RANDOM_CHARS >= ID_MAX)
-        return err_set(e, ERR_BUG, "id prefix '%s' is too long", prefix);
+        return err_set(e, ERR_BUG, "internal error: the id prefix '%s' has more than %d bytes",
+                       prefix, ID_MAX - ID_RANDOM_CHARS - 1);
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random)
         return err_sys(e, "reading random bytes");
     memcpy(out, prefix, n);

@@ -140,9 +140,12 @@ static int check_call_prepared(struct api_call *c)
         api_call_field(c, "Content-Type", "application/json");
     }
     if (c->failed == -ERR_BUG)
-        return verb_misused(c->verb, "too many header fields");
+        return verb_misused(c->verb, "internal error: the request has more than %zu header fields",
+                            COUNT_OF(c->fields));
     if (c->failed < 0)
-        return verb_misused(c->verb, "an argument is too long or contains a control character");
+        return verb_misused(
+            c->verb,
+            "an argument contains a control character, or the arguments do not fit a request");
     return 0;
 }
 

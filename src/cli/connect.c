@@ -35,8 +35,10 @@ static int set_path(struct daemon_address *p, const char *dir, const char *file,
 {
     if (snprintf(p->path, sizeof p->path, "%s%s", dir, file) < (int)sizeof p->path)
         return 0;
-    return err_set(e, ERR_TOO_BIG, "%s%s is too long for a socket's path; set SANDBOXER_SOCKET",
-                   dir, file);
+    return err_set(e, ERR_TOO_BIG,
+                   "%s%s: the path of a socket has at most %zu bytes; set SANDBOXER_SOCKET to a "
+                   "shorter one",
+                   dir, file, sizeof p->path - 1);
 }
 
 /* "http://HOST[:PORT][/]" */
@@ -192,8 +194,9 @@ static int read_token_variable(const char *name, const char **ret, struct err *e
     *ret = from_environment(name);
     if (*ret && (!h1_is_value(str_from(*ret)) || strlen(*ret) > CONTACT_TOKEN_MAX))
         return err_set(e, ERR_INVALID,
-                       "%s is not a valid token (it contains a control character, or is too long)",
-                       name);
+                       "%s is not a valid token: it contains a control character, or has more than "
+                       "%d bytes",
+                       name, CONTACT_TOKEN_MAX);
     return 0;
 }
 

@@ -128,7 +128,8 @@ static int open_copy_source(const char *path, struct packing *p, bool *ret_is_di
                                slash ? path : ".");
     if (n >= (int)sizeof dir ||
         !str_copy(str_from(*ret_is_dir ? "" : name), p->name, sizeof p->name))
-        return err_set(e, ERR_TOO_BIG, "%s: the path is too long", path);
+        return err_set(e, ERR_TOO_BIG, "%s: the path has more than %d bytes", path,
+                       TREE_PATH_MAX - 1);
     p->root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return p->root < 0 ? err_sys(e, "%s", path) : 0;
 }

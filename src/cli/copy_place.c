@@ -74,7 +74,8 @@ static int set_copy_place(struct copy_place *ret, struct str dir, struct str top
 {
     if (str_copy(dir, ret->dir, sizeof ret->dir) && str_copy(top, ret->top, sizeof ret->top))
         return 0;
-    return err_set(e, ERR_TOO_BIG, "the path is too long");
+    return err_set(e, ERR_TOO_BIG, "'%.80s…': the path has more than %zu bytes, or its name %zu",
+                   dir.p, sizeof ret->dir - 1, sizeof ret->top - 1);
 }
 
 /* The target's last component becomes the name of the copy. */

@@ -52,7 +52,8 @@ static int open_download(struct download_file *t, const char *path, struct err *
         return 0;
     if (snprintf(t->partial, sizeof t->partial, "%s.XXXXXX", path) >= (int)sizeof t->partial) {
         t->partial[0] = '\0';
-        return err_set(e, ERR_INVALID, "the name is too long");
+        return err_set(e, ERR_INVALID, "%.80s…: the name has more than %zu bytes", path,
+                       sizeof t->partial - 8);
     }
     remove_on_signals(t);
     t->fd = mkostemp(t->partial, O_CLOEXEC);

@@ -17,9 +17,12 @@ int output_line(const struct json *line, struct buf *bytes, struct err *e)
         return 0;
     r = coded.p ? base64_decode(coded, bytes) : buf_add(bytes, show_string(line, "line"));
     if (r < 0)
-        return err_set(e, ERR_UPSTREAM, "the daemon sent output that is not base64, or too long");
+        return err_set(
+            e, ERR_UPSTREAM,
+            "the daemon sent output that is not base64, or a line of more than %zu bytes",
+            bytes->max);
     if (buf_add_c(bytes, '\n') < 0)
-        return err_set(e, ERR_TOO_BIG, "the daemon sent a line that is too long");
+        return err_set(e, ERR_TOO_BIG, "the daemon sent a line of more than %zu bytes", bytes->max);
     return out ? STDOUT_FILENO : STDERR_FILENO;
 }
 

@@ -355,14 +355,20 @@ static int split_variables(const char *const *env, size_t n, struct arena *a, st
         size_t at = 0;
 
         if (!key)
-            return err_set(e, ERR_TOO_BIG, "the environment variables are too long");
+            return err_set(e, ERR_TOO_BIG,
+                           "the environment variables need more than %zu bytes; pass fewer of them",
+                           a->max);
         while (at < count && strcmp(pairs[at].key, key) != 0)
             at++;
         pairs[at] = (struct json_pair){ key, value.p };
         count += at == count;
     }
     *ret = (struct json_map){ pairs, count };
-    return pairs ? 0 : err_set(e, ERR_TOO_BIG, "too many environment variables (%zu)", n);
+    return pairs ? 0
+                 : err_set(e, ERR_TOO_BIG,
+                           "%zu environment variables need more than %zu bytes; pass fewer of "
+                           "them",
+                           n, a->max);
 }
 
 int remote_fill_request(struct process_request *ret, char *const *argv, const char *const *env,

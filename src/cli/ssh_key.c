@@ -26,7 +26,7 @@ static int key_path(const char *suffix, char *out, size_t cap, struct err *e)
         return r;
     return snprintf(out, cap, "%s/" DIRECTORY "/" NAME "%s", state, suffix) < (int)cap
                ? 0
-               : err_set(e, ERR_TOO_BIG, "the state directory's path is too long");
+               : state_dir_fail_size(state, e);
 }
 
 /* With our own environment: ssh-keygen is found in the caller's PATH. */
@@ -81,12 +81,12 @@ static int make_pair(const char *state, struct err *e)
 
     if (snprintf(made, sizeof made, "%s/" DIRECTORY ".XXXXXX", state) >= (int)sizeof made ||
         snprintf(place, sizeof place, "%s/" DIRECTORY, state) >= (int)sizeof place)
-        return err_set(e, ERR_TOO_BIG, "the state directory's path is too long");
+        return state_dir_fail_size(state, e);
     if (!mkdtemp(made)) /* 0700 */
         return err_sys(e, "making %s", made);
     r = snprintf(file, sizeof file, "%s/" NAME, made) < (int)sizeof file
             ? run_keygen(file, e)
-            : err_set(e, ERR_TOO_BIG, "the state directory's path is too long");
+            : state_dir_fail_size(state, e);
     if (r >= 0 && rename(made, place) < 0 && errno != ENOTEMPTY && errno != EEXIST)
         r = err_sys(e, "making %s", place);
     remove_ssh_key_files(made);

@@ -105,7 +105,11 @@ static int add_command(const struct ssh_settings *s, add_fn *add, const char *mo
     }
     if (r >= 0)
         r = buf_addf(b, "%s", more);
-    return r < 0 ? err_set(e, ERR_TOO_BIG, "the path of this program is too long") : 0;
+    return r < 0 ? err_set(e, ERR_TOO_BIG,
+                           "the command for ssh has more than %d bytes; shorten the path of this "
+                           "program or --server",
+                           VALUE_MAX)
+                 : 0;
 }
 
 /* A path with a line break would be another line of the configuration. */
@@ -120,8 +124,10 @@ static int check_setting_texts(const struct ssh_settings *s, struct err *e)
 
     for (size_t i = 0; i < COUNT_OF(texts); i++)
         if (texts[i] && strpbrk(texts[i], "\n\r"))
-            return err_set(e, ERR_INVALID,
-                           "a path or name with a line break cannot be told to ssh");
+            return err_set(
+                e, ERR_INVALID,
+                "'%.80s' has a line break, which a setting of ssh cannot contain; rename it",
+                texts[i]);
     return 0;
 }
 
@@ -138,7 +144,8 @@ int ssh_settings_each(const struct ssh_settings *s, ssh_setting_fn *each, void *
     if (r >= 0)
         r = add_command(s, add_for_ssh, "--host-key %n", &hosts, e);
     if (r >= 0 && add_for_ssh(&key, s->key) < 0)
-        r = err_set(e, ERR_TOO_BIG, "the path of the key is too long");
+        r = err_set(e, ERR_TOO_BIG, "%.80s…: the path of the key has more than %d bytes", s->key,
+                    VALUE_MAX);
     if (r < 0)
         return r;
     each(user, "User", s->user ? s->user : SSH_USUAL_USER);

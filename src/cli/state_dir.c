@@ -24,8 +24,21 @@ int state_dir_path(char *out, size_t cap, struct err *e)
     else if (home && home[0] == '/')
         n = snprintf(out, cap, "%s/.local/share/sandboxer", home[1] ? home : "");
     else
-        return err_set(e, ERR_INVALID, "no place for state: set SANDBOXER_STATE to a directory");
-    return n < (int)cap ? 0 : err_set(e, ERR_TOO_BIG, "the state directory's path is too long");
+        return err_set(
+            e, ERR_INVALID,
+            "there is no default state directory without HOME; set SANDBOXER_STATE to a directory");
+    return n < (int)cap
+               ? 0
+               : err_set(e, ERR_TOO_BIG, "the path of the state directory has more than %zu bytes",
+                         cap - 1);
+}
+
+int state_dir_fail_size(const char *path, struct err *e)
+{
+    return err_set(e, ERR_TOO_BIG,
+                   "%.120s…: the path of the state directory is too long, a file in it may have %d "
+                   "bytes; set SANDBOXER_STATE to a shorter one",
+                   path, PATH_MAX - 1);
 }
 
 int state_dir_open(int *ret, struct err *e)
@@ -52,8 +65,8 @@ int state_dir_open(int *ret, struct err *e)
     if (st.st_uid != geteuid() || (st.st_mode & 022))
         return err_set(
             e, ERR_DENIED,
-            "%s belongs to user %u with mode %o; state must be ours and writable by nobody "
-            "else",
-            path, st.st_uid, st.st_mode & 07777);
+            "%s belongs to user %u with mode %o; it must belong to user %u and be writable by its "
+            "owner only (chown, chmod go-w), or name another with SANDBOXER_STATE",
+            path, st.st_uid, st.st_mode & 07777, geteuid());
     return 0;
 }

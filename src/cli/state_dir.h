@@ -9,6 +9,9 @@
 
 int state_dir_path(char *out, size_t cap, struct err *e);
 
+/* -ERR_TOO_BIG: the path of a file in this directory would be too long. */
+int state_dir_fail_size(const char *path, struct err *e);
+
 /* Opens the directory, or creates it. Refuses a directory that belongs to another user or that
  * others can write to. */
 int state_dir_open(int *ret, struct err *e);

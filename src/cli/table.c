@@ -155,7 +155,8 @@ static void print_cell_row(FILE *to, const struct table_style *style, const stru
 
 static int too_big(struct err *e)
 {
-    return err_set(e, ERR_TOO_BIG, "the answer is too long to show; use -o json");
+    return err_set(e, ERR_TOO_BIG,
+                   "the answer needs more memory than a table may have; use -o json");
 }
 
 int table_print(FILE *to, const struct table_style *style, const struct json *rows,
@@ -278,7 +279,8 @@ int tree_print(FILE *to, enum format format, bool stream, const struct json *v, 
         return 0;
     }
     if (yaml_text(&text, v) < 0)
-        return err_set(e, ERR_TOO_BIG, "the answer is too long for YAML; use -o json");
+        return err_set(e, ERR_TOO_BIG, "the answer has more than %zu bytes of YAML; use -o json",
+                       text.max);
     if (stream)
         fputs("---\n", to);
     fwrite(text.p, 1, text.n, to);

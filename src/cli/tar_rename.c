@@ -45,7 +45,7 @@ static int rename_path(const struct tar_rename *t, char path[static TREE_PATH_MA
         below = STR(".");
     if (snprintf(path, TREE_PATH_MAX, "%s%s" STR_FMT, t->top, t->top[0] && below.n ? "/" : "",
                  STR_ARG(below)) >= TREE_PATH_MAX)
-        return err_set(e, ERR_TOO_BIG, "its new path is too long");
+        return err_set(e, ERR_TOO_BIG, "its new path has more than %d bytes", TREE_PATH_MAX - 1);
     return 0;
 }
 
@@ -60,9 +60,9 @@ static int read_old_top(struct tar_rename *t, struct err *e)
         return r;
     top = first_component((struct str){ clean.text, clean.n }, &rest);
     if (!str_copy(top, t->old, sizeof t->old))
-        return err_set(e, ERR_TOO_BIG, "its name is too long");
+        return err_set(e, ERR_TOO_BIG, "its name has more than %zu bytes", sizeof t->old - 1);
     if (!t->top[0] && (rest.p || t->in.entry.type != TAR_DIR))
-        return err_set(e, ERR_INVALID, "it is no directory, so it has no content to copy");
+        return err_set(e, ERR_INVALID, "it is not a directory, so it has no content to copy");
     t->begun = true;
     return 0;
 }

@@ -124,7 +124,8 @@ static int set_launcher(struct daemon *d, struct err *e)
         .tag = d->tag,
     };
     if (snprintf(d->store, sizeof d->store, "%s/storage", d->config.state) >= (int)sizeof d->store)
-        return err_set(e, ERR_TOO_BIG, "state: the path is too long");
+        return err_set(e, ERR_TOO_BIG, "state: the path has more than %zu bytes",
+                       sizeof d->store - sizeof "/storage");
     return 0;
 }
 

@@ -27,6 +27,14 @@ static int read_pem_file(const char *path, struct buf *ret, struct err *e)
     return fd < 0 ? err_sys(e, "%s", path) : err_wrap(e, buf_read_fd(ret, fd, e), "%s", path);
 }
 
+static int fail_state_size(const char *directory, struct err *e)
+{
+    return err_set(
+        e, ERR_TOO_BIG,
+        "state: the paths of files in %.120s have more than %d bytes; choose a shorter one",
+        directory, PATH_MAX - 1);
+}
+
 static int write_pem_file(const char *directory, const char *name, mode_t mode, struct str text,
                           struct err *e)
 {
@@ -34,7 +42,7 @@ static int write_pem_file(const char *directory, const char *name, mode_t mode, 
     AUTO_CLOSE int fd = -1;
 
     if (snprintf(path, sizeof path, "%s/%s", directory, name) >= (int)sizeof path)
-        return err_set(e, ERR_TOO_BIG, "state: the path is too long");
+        return fail_state_size(directory, e);
     fd = openat(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
     if (fd < 0 || write_all(fd, text, NULL) < 0 || fsync(fd) < 0)
         return err_sys(e, "%s", path);
@@ -62,7 +70,7 @@ static int make_authority(const char *domain, const char *place, struct err *e)
     if (r < 0)
         return r;
     if (snprintf(directory, sizeof directory, "%s.XXXXXX", place) >= (int)sizeof directory)
-        return err_set(e, ERR_TOO_BIG, "state: the path is too long");
+        return fail_state_size(place, e);
     if (!mkdtemp(directory))
         return err_sys(e, "making %s", directory);
     r = write_pem_file(directory, CERTIFICATE, 0644, buf_str(&made.chain), e);
@@ -81,7 +89,7 @@ static int read_pem_below(const char *directory, const char *name, struct buf *r
 
     return snprintf(path, sizeof path, "%s/%s", directory, name) < (int)sizeof path
                ? read_pem_file(path, ret, e)
-               : err_set(e, ERR_TOO_BIG, "state: the path is too long");
+               : fail_state_size(directory, e);
 }
 
 /* Only the authority is stored: the certificate is issued at every start and renewed regularly, so
@@ -93,11 +101,11 @@ static int issue_certificate(const struct config *c, struct certificate *ret, st
     int r;
 
     if (snprintf(place, sizeof place, "%s/tls", c->state) >= (int)sizeof place)
-        return err_set(e, ERR_TOO_BIG, "state: the path is too long");
+        return fail_state_size(c->state, e);
     if (mkdir(place, 0755) < 0 && errno != EEXIST)
         return err_sys(e, "making %s", place);
     if (snprintf(place, sizeof place, "%s/tls/%s", c->state, c->domain.name) >= (int)sizeof place)
-        return err_set(e, ERR_TOO_BIG, "state: the path is too long");
+        return fail_state_size(c->state, e);
     r = access(place, F_OK) == 0 ? 0 : make_authority(c->domain.name, place, e);
     if (r >= 0)
         r = read_pem_below(place, CERTIFICATE, &authority.chain, e);
@@ -137,7 +145,8 @@ int certificate_pass(const struct config *c, int *ret, struct err *e)
 
     if (r >= 0 && (buf_add(&text, buf_str(&loaded.chain)) < 0 || buf_add_c(&text, 0) < 0 ||
                    buf_add(&text, buf_str(&loaded.key)) < 0))
-        r = err_set(e, ERR_TOO_BIG, "the certificate and its key are too long");
+        r = err_set(e, ERR_TOO_BIG, "the certificate chain or its key has more than %d bytes",
+                    PEM_MAX);
     return r < 0 ? r : sealed_text(buf_str(&text), "certificate", ret, e);
 }
 
@@ -153,7 +162,8 @@ int certificate_receive(int fd, struct certificate *ret, struct err *e)
         return err_wrap(e, r, "the certificate");
     key = str_cut(buf_str(&text), 0, &chain);
     if (buf_add(&ret->chain, chain) < 0 || buf_add(&ret->key, key) < 0)
-        return err_set(e, ERR_TOO_BIG, "the certificate and its key are too long");
+        return err_set(e, ERR_TOO_BIG, "the certificate chain or its key has more than %d bytes",
+                       PEM_MAX);
     return 0;
 }
 

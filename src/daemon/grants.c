@@ -213,7 +213,8 @@ int grant_make_named(const struct grants *g, const char *sandbox, int sock, uint
     if (r >= 0 &&
         (!str_copy(str_from(path), record.path, sizeof record.path) ||
          !str_copy(str_from(root ? o->roots[root - 1] : ""), record.root, sizeof record.root)))
-        r = err_set(e, ERR_TOO_BIG, "the workspace %.100s: the path is too long", path);
+        r = err_set(e, ERR_TOO_BIG, "the workspace %.100s: the path has more than %d bytes", path,
+                    GRANT_PATH_MAX - 1);
     if (r >= 0)
         r = open_as(g, &record, -1, &dir, e);
     return r < 0 ? r : finish_grant(g, sandbox, &record, dir, e);
@@ -232,7 +233,8 @@ static int find_path(int dir, char ret[static GRANT_PATH_MAX], struct err *e)
         return err_sys(e, "finding the path of the workspace");
     ret[n] = 0;
     if (n == GRANT_PATH_MAX - 1)
-        return err_set(e, ERR_TOO_BIG, "the path of the workspace is too long");
+        return err_set(e, ERR_TOO_BIG, "the workspace %.100s…: the path has more than %d bytes",
+                       ret, GRANT_PATH_MAX - 2);
     if (ret[0] != '/' ||
         (n >= (ssize_t)sizeof gone && strcmp(ret + n - (sizeof gone - 1), gone) == 0))
         return err_set(e, ERR_INVALID, "the workspace %.200s cannot be found by its path", ret);

@@ -55,8 +55,9 @@ int jobs_start(struct jobs *all, enum monitor_kind kind, uint64_t id, job_fn *ru
     for (size_t i = 0; i < all->n; i++)
         alike += all->job[i].kind == kind;
     if (all->n == JOBS_MAX || alike >= kinds[kind].most)
-        return err_set(e, ERR_BUSY, "%s: too many such requests are under way; try again later",
-                       kinds[kind].name);
+        return err_set(e, ERR_BUSY,
+                       "%s: %zu such requests are under way, of at most %zu; try again later",
+                       kinds[kind].name, alike, kinds[kind].most);
     r = ipc_pair(pair, e);
     if (r < 0)
         return r;

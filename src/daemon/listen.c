@@ -217,7 +217,8 @@ static int listen_unix(const struct config *c, struct doors *d, struct err *e)
     int r;
 
     if (fd < 0 || !str_copy(str_from(c->socket.path), a.sun_path, sizeof a.sun_path))
-        return err_set(e, ERR_INVALID, "socket.path: '%s' is too long", c->socket.path);
+        return err_set(e, ERR_INVALID, "socket.path: '%s' has more than %zu bytes", c->socket.path,
+                       sizeof a.sun_path - 1);
     r = doors_check_path(a.sun_path, e); /* before anything is made beside it */
     if (r >= 0)
         r = make_socket_parent(a.sun_path, e);

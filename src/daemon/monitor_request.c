@@ -152,6 +152,7 @@ int monitor_request_name_dir(struct monitor_request *a, const struct launcher_op
     if (!a->root)
         rest = path;
     if (!str_copy(str_from(rest), a->path, sizeof a->path))
-        return err_set(e, ERR_INVALID, "%s: the path is too long", path);
+        return err_set(e, ERR_INVALID, "%.120s…: the path has more than %zu bytes", path,
+                       sizeof a->path - 1);
     return 0;
 }

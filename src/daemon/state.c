@@ -17,7 +17,7 @@ static int make_state_parents(const char *path, struct err *e)
     char part[PATH_MAX];
 
     if (strlen(path) >= sizeof part)
-        return err_set(e, ERR_INVALID, "state: the path is too long");
+        return err_set(e, ERR_INVALID, "state: the path has more than %zu bytes", sizeof part - 1);
     snprintf(part, sizeof part, "%s", path);
     for (char *at = strchr(part + 1, '/'); at; at = strchr(at + 1, '/')) {
         *at = 0;

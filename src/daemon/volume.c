@@ -76,11 +76,11 @@ static int choose_size(int state, const struct volume_room *room, uint64_t *ret,
         *ret = left / 2 > SIZE_LEAST ? left / 2 : SIZE_LEAST;
     *ret -= *ret % SIZE_UNIT;
     if (*ret > left)
-        return err_set(e, ERR_UNSUPPORTED,
-                       "the disk has no room for it: %llu MiB are needed besides the %llu MiB "
-                       "that stay free (images.free_min)",
-                       (unsigned long long)(*ret >> 20),
-                       (unsigned long long)(room->free_min >> 20));
+        return err_set(
+            e, ERR_UNSUPPORTED,
+            "the disk is too full for the volume: it needs %llu MiB besides the %llu MiB "
+            "that stay free (images.free_min)",
+            (unsigned long long)(*ret >> 20), (unsigned long long)(room->free_min >> 20));
     return 0;
 }
 

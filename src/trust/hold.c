@@ -82,12 +82,18 @@ static int check_held_room(const struct trust *t, const struct trust_question *q
                        q->not_held);
     if (p->identity_->held_bytes + args > APPROVALS_OWN_BYTES ||
         t->held_bytes + args > APPROVALS_BYTES)
-        return err_set(e, ERR_QUOTA,
-                       "this call needs a master's approval, and too many bytes of calls already "
-                       "wait for a master: retry when some are decided");
+        return err_set(
+            e, ERR_QUOTA,
+            "this call needs a master's approval, and the calls that wait for one hold as "
+            "many bytes as they may (%d MiB of a caller, %d MiB of all): retry when "
+            "some are decided",
+            APPROVALS_OWN_BYTES >> 20, APPROVALS_BYTES >> 20);
     if (q->request.n > APPROVAL_REQUEST_MAX)
-        return err_set(e, ERR_TOO_BIG,
-                       "this call needs a master's approval, and its path is too long to be held");
+        return err_set(
+            e, ERR_TOO_BIG,
+            "this call needs a master's approval, and its request line has more than the %d "
+            "bytes that can be held",
+            APPROVAL_REQUEST_MAX);
     if (p->pending_ >= most)
         return err_set(e, ERR_QUOTA, "%llu of your calls already wait for a master",
                        (unsigned long long)most);

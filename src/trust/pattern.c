@@ -257,7 +257,8 @@ static int read_pattern_atom(struct pattern_compiler *c, struct pattern_part *re
     char b = peek_byte(c);
 
     if (++c->work > WORK_MAX)
-        return err_set(c->e, ERR_TOO_BIG, "has too many repetitions inside each other");
+        return err_set(c->e, ERR_TOO_BIG,
+                       "takes more than %d steps to compile; nest fewer repetitions", WORK_MAX);
     if (b == '.')
         return read_any_byte(c, ret);
     if (b == 0)

@@ -439,7 +439,7 @@ static int make_peer_hash(struct peer_op *op, unsigned char ret[static CRYPTO_SH
     buf_addf(&text, "%s%c%s%c%d%c", op->caller->owner, 0, op->caller->actor.id, 0, (int)op->role,
              0);
     if (op->way == PEER_BY_SECRET && buf_add(&text, op->secret) < 0)
-        return err_set(e, ERR_TOO_BIG, "the session's secret is too long");
+        return err_set(e, ERR_TOO_BIG, "the session's secret has more than %zu bytes", text.max);
     crypto_sha256(buf_str(&text), ret);
     return 0;
 }

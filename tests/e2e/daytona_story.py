@@ -171,7 +171,7 @@ const steps = {
         equal((await s.codeInterpreter.runCode('import os; print(os.getcwd(), "x" in globals())', { context: c })).stdout, '/tmp False\n');
         equal((await s.codeInterpreter.listContexts()).length, 2);
         await s.codeInterpreter.deleteContext(c);
-        await refused(() => s.codeInterpreter.runCode('1', { context: c }), DaytonaError, 'no such context');
+        await refused(() => s.codeInterpreter.runCode('1', { context: c }), DaytonaError, 'no context');
     },
     'codeInterpreter.runCode (timeout)': async () => { await refused(() => s.codeInterpreter.runCode('while True: pass', { timeout: 1 }), DaytonaTimeoutError); },
     'sandbox.getPreviewLink': async () => {

@@ -111,7 +111,7 @@ def what_a_daemon_refuses_is_told_by_its_remedy(c):
         cli.sh(box, 'echo "$GIVEN $MORE"', "-e", "MORE", "-e", "ABSENT", "--timeout", "60", env={"MORE": "more"}).expect(0, out=b"ours more\n")
         cli.sh(box, "true", "-e", "A\n=b").expect(125, says="control character")
         cli("fork", box, "-n", "abc").expect(2, says="from 1 to 100")
-        cli("logs", box, "-p", "99").expect(3, says="no such background process")
+        cli("logs", box, "-p", "99").expect(3, says="there is no background process '99'")
         cli("egress", "get", box).expect(4, says="--allow")
         cli("image", "remove", "none:1").expect(3, says="image list")
         equal(cli("image", "prune").expect(0).text, "no layer is unused: nothing was removed", "what is said")

@@ -560,7 +560,7 @@ def what_is_taken_is_bounded(c):
                 equal(write(8 << 20)["result"]["structuredContent"]["bytes"], 8 << 20, "the largest")
                 recorded = len(refusals(d))
                 said = write((8 << 20) + 1)["result"]
-                check(said["isError"] and "too long" in said["content"][0]["text"], f"{said}")
+                check(said["isError"] and "decodes to more than the allowed" in said["content"][0]["text"], f"{said}")
                 many = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sandbox_list", "arguments": {"x": [0] * 100000}}}
                 said = Web(d).post(many).expect(400).json["error"]
                 check("more memory" in said["message"], f"many values: {said}")

@@ -107,7 +107,8 @@ int local_channel_start(struct local_box *b, uint32_t tag, const struct process_
     int r = b->channel.n_outbox ? -(int)ERR_BUSY : supervisor_start(b->channel.fd.fd, tag, s, e);
 
     return r == -(int)ERR_BUSY
-               ? err_set(e, ERR_BUSY, "the sandbox has too many pending requests; try again")
+               ? err_set(e, ERR_BUSY,
+                         "requests to the sandbox wait that it has not read yet; try again")
                : r;
 }
 

@@ -141,7 +141,8 @@ int run_dir_load(const struct run_dir *d, const char *id, struct buf *ret, struc
         int r = buf_room(ret, 4096, &room);
 
         if (r < 0)
-            return err_set(e, ERR_TOO_BIG, "run/%s/%s is too long", id, defaults_name);
+            return err_set(e, ERR_TOO_BIG, "run/%s/%s has more than %zu bytes", id, defaults_name,
+                           ret->max);
         n = read(file, room, 4096);
         if (n > 0)
             buf_grew(ret, (size_t)n);

@@ -100,7 +100,9 @@ static int merge_variables(struct str defaults, struct process_start *s, struct 
     own = arena_array(a, n_own + 1, sizeof *own);
     list = arena_array(a, n_asked + n_own + ENVIRONMENT_USUAL_COUNT + 1, sizeof *list);
     if (!own || !list)
-        return err_set(e, ERR_TOO_BIG, "too many environment variables (%zu)", n_asked);
+        return err_set(e, ERR_TOO_BIG,
+                       "%zu environment variables need more memory than the allowed %zu bytes",
+                       n_asked + n_own, a->max);
     for (size_t i = 0; i < n_own; i++)
         own[i] = next_default(&defaults);
     n = environment_append(list, 0, s->envp, n_asked);

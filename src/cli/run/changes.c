@@ -73,7 +73,9 @@ static int await_changes_ready(struct run_changes *c, struct err *e)
 
     while (poll(&wait, 1, clock_poll_ms(deadline)) <= 0)
         if (clock_mono() >= deadline)
-            return err_set(e, ERR_TIMEOUT, "reading the sandbox's files took too long");
+            return err_set(
+                e, ERR_TIMEOUT,
+                "the sandbox's files could not be read in time; nothing is known of its changes");
     return read(c->from, &said, 1) == 1 ? 0 : helper_failed(HELPER_SEAL, c->complaint, e);
 }
 
@@ -112,11 +114,13 @@ static int read_changes(int from, int64_t deadline, struct buf *out, struct err 
 
     for (;;) {
         if (clock_mono() >= deadline)
-            return err_set(e, ERR_TIMEOUT, "sandboxer-seal took too long");
+            return err_set(e, ERR_TIMEOUT,
+                           "sandboxer-seal did not end in time, so the changes are unknown");
         if (poll(&wait, 1, clock_poll_ms(deadline)) <= 0)
             continue;
         if (buf_room(out, PIPE_BUF, &room) < 0)
-            return err_set(e, ERR_TOO_BIG, "the output of sandboxer-seal is too long");
+            return err_set(e, ERR_TOO_BIG, "the output of sandboxer-seal is longer than %zu bytes",
+                           out->max);
         n = read(from, room, PIPE_BUF);
         if (n < 0 && errno != EINTR && errno != EAGAIN)
             return err_sys(e, "reading the output of sandboxer-seal");

@@ -49,7 +49,8 @@ static int take_items(struct network *n, struct err *e)
         r = buf_addf(&text, "%s\n", n->options->allow.p[i]);
     }
     if (r < 0)
-        return err_set(e, ERR_TOO_BIG, "--allow: too much");
+        return err_set(e, ERR_TOO_BIG, "--allow: the destinations have more than %d bytes together",
+                       TEXT_FILE_MAX);
     return seal_text("allow", buf_str(&text), &n->items, e);
 }
 

@@ -35,7 +35,8 @@ static int list_output(const struct postflight *p, const char *dir, struct arena
 
     if (snprintf(path, sizeof path, "%s/%s", p->stage, dir) >= (int)sizeof path ||
         snprintf(before, sizeof before, "%s/input", p->stage) >= (int)sizeof before)
-        return err_set(e, ERR_TOO_BIG, "the path of the output is too long");
+        return err_set(e, ERR_TOO_BIG, "%s/%s: the path of the output has more than %zu bytes",
+                       p->stage, dir, sizeof path - 1);
     r = helper_run_text(HELPER_SEAL, arguments, STR(""), &text, e);
     return r < 0 ? r : json_read(buf_str(&text), limits, a, ret, e);
 }

@@ -51,7 +51,7 @@ static int set_env(void *to, const char *value, struct err *e)
     if (r < 0 || !variable)
         return r;
     if (o->n_env == RUN_VARIABLES_MAX)
-        return err_set(e, ERR_TOO_BIG, "--env: too many variables");
+        return err_set(e, ERR_TOO_BIG, "--env: more than %d variables", RUN_VARIABLES_MAX);
     set_run_variable(o, variable);
     return 0;
 }
@@ -79,7 +79,8 @@ static int set_run_hostname(void *to, const char *value, struct err *e)
     struct run_options *o = to;
 
     if (!value[0] || strlen(value) >= sizeof((struct plan *)0)->hostname)
-        return err_set(e, ERR_INVALID, "--hostname: '%s' is empty or too long", value);
+        return err_set(e, ERR_INVALID, "--hostname: '%s' must have 1 to %zu bytes", value,
+                       sizeof((struct plan *)0)->hostname - 1);
     o->hostname = value;
     return 0;
 }

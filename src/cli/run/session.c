@@ -166,7 +166,8 @@ static void start_failed(struct session_run *r, const struct control_failed *m)
 static void time_out_run(struct session_run *r)
 {
     if (r->collecting) {
-        session_fail(r, EXIT_TOOL_FAILED, "collecting the output took too long");
+        session_fail(r, EXIT_TOOL_FAILED,
+                     "the output was not collected in time; try again, or write less to it");
         return;
     }
     r->status = EXIT_TIMED_OUT;

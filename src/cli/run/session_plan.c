@@ -36,7 +36,9 @@ void session_done(struct session *s)
 int session_add_layer(struct session *s, int dir, struct err *e)
 {
     if (s->plan.n_layers == PLAN_LAYERS_MAX || s->plan.n_mounts)
-        return err_set(e, ERR_BUG, "a layer too many or too late");
+        return err_set(e, ERR_BUG,
+                       "internal error: layer %u of at most %d, or a layer after a mount",
+                       (unsigned)s->plan.n_layers + 1, PLAN_LAYERS_MAX);
     s->fds[s->plan.n_layers++] = dir;
     return 0;
 }

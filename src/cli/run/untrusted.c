@@ -58,7 +58,9 @@ static int choose_places(struct untrusted *u, struct err *e)
     if (n >= (int)sizeof u->output ||
         snprintf(u->manifest, sizeof u->manifest, "%s%s", o->manifest ? o->manifest : u->output,
                  o->manifest ? "" : ".manifest.json") >= (int)sizeof u->manifest)
-        return err_set(e, ERR_TOO_BIG, "--output: the path is too long");
+        return err_set(e, ERR_TOO_BIG,
+                       "--output: the paths of output and manifest have at most %zu bytes",
+                       sizeof u->output - 1);
     if (lstat(u->output, &st) == 0)
         return err_set(e, ERR_CONFLICT, "%s is there already; --output names another place",
                        u->output);
@@ -138,7 +140,8 @@ static int choose_command(struct untrusted *u, char **arguments, struct err *e)
 
     if (snprintf(u->program, sizeof u->program, "/untrusted/%s", program_base_name(u->o->file)) >=
         (int)sizeof u->program)
-        return err_set(e, ERR_TOO_BIG, "the program's name is too long");
+        return err_set(e, ERR_TOO_BIG, "%.80s…: the name of the program has more than %zu bytes",
+                       program_base_name(u->o->file), sizeof u->program - sizeof "/untrusted/");
     if (!str_starts(text, STR("#!")) && language != SCAN_BINARY) {
         if (language == SCAN_UNKNOWN || language == SCAN_C)
             return err_set(e, ERR_INVALID,

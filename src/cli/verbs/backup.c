@@ -25,7 +25,8 @@ static int save_key(const struct api_call *saved, const char *path)
 
     api_call_init(&c, saved->verb, saved->common, "GET");
     if (snprintf(name, sizeof name, "%s.key", path) >= (int)sizeof name)
-        return verb_misused(c.verb, "the path is too long");
+        return verb_misused(c.verb, "%.80s…: the path has more than %zu bytes", path,
+                            sizeof name - 5);
     api_call_path(&c, "/v1/secrets/key");
     return download(&c, name);
 }

@@ -71,7 +71,8 @@ static int make_session_key(const char *path, struct err *e)
     if (r < 0)
         return r;
     if (snprintf(made, sizeof made, "%s.XXXXXX", path) >= (int)sizeof made)
-        return err_set(e, ERR_TOO_BIG, "%.80s…: the path is too long", path);
+        return err_set(e, ERR_TOO_BIG, "%.80s…: the path has more than %zu bytes", path,
+                       sizeof made - 8);
     fd = mkostemp(made, O_CLOEXEC); /* 0600 */
     if (fd < 0)
         return err_sys(e, "%s", path);

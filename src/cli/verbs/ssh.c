@@ -171,7 +171,8 @@ static int run_ssh(struct api_call *c, void *options_, int argc, char **argv)
         return verb_misused(c->verb, "'%.80s' is not the id of a sandbox", argv[0]);
     argv += argv[1] && strcmp(argv[1], "--") == 0 ? 2 : 1;
     if ((o->stdio || o->host_key) && argv[0])
-        return verb_misused(c->verb, "too many arguments");
+        return verb_misused(c->verb, "--stdio and --host-key take no command, but '%s' follows",
+                            argv[0]);
     if (o->stdio)
         return connect_ssh_stdio(c->verb, o, id);
     status = find_host_key(c, id, o->host_key);

@@ -25,7 +25,7 @@ static int run_manifest_verify(struct api_call *c, void *options_, int argc, cha
     int status, r = o->key ? 0 : state_dir_path(state, sizeof state, &e);
 
     if (r >= 0 && !o->key && snprintf(key, sizeof key, "%s/seal.pub", state) >= (int)sizeof key)
-        r = err_set(&e, ERR_TOO_BIG, "the state directory's path is too long");
+        r = state_dir_fail_size(state, &e);
     if (r >= 0)
         r = helper_show(
             HELPER_SEAL,

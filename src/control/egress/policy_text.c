@@ -257,7 +257,10 @@ static int add_package_part(struct policy_parts *x, const struct profile *p,
         return err_set(e, ERR_UNSUPPORTED, "egress.packages: the image of %s cannot be read here",
                        p->id);
     if (!env || !found || !hosts)
-        return err_set(e, ERR_TOO_BIG, "egress.packages: the list of hosts needs too much memory");
+        return err_set(e, ERR_TOO_BIG,
+                       "egress.packages: the list of hosts needs more than %zu bytes; name hosts "
+                       "with allow",
+                       x->arena.max);
     package_hosts_find(p->image ? PACKAGE_HOSTS_OF_CALLER : PACKAGE_HOSTS_OF_OPERATOR, root,
                        p->image ? "/root" : NULL, env, found);
     for (size_t i = 0; i < found->n; i++)

@@ -27,7 +27,9 @@ int base_image_read_config(struct str text, struct arena *a, const struct json *
         return 0;
     kept = arena_dup(a, text);
     if (!kept)
-        return err_set(e, ERR_TOO_BIG, "the configuration of an image is too large");
+        return err_set(
+            e, ERR_TOO_BIG,
+            "the configuration of the image needs more memory than the allowed %zu bytes", a->max);
     return json_read((struct str){ kept, text.n }, limits, a, ret, e);
 }
 
@@ -38,8 +40,12 @@ int base_image_copy(const struct base_image *from, struct arena *a, struct base_
     struct base_image b = { .layers = from->layers,
                             .ref = from->ref ? arena_dup(a, str_from(from->ref)) : NULL,
                             .digest = from->digest ? arena_dup(a, str_from(from->digest)) : NULL };
-    int r =
-        json_strs_copy(&b.layers, a) ? 0 : err_set(e, ERR_TOO_BIG, "the image has too many layers");
+    int r = json_strs_copy(&b.layers, a)
+                ? 0
+                : err_set(e, ERR_TOO_BIG,
+                          "the image has %zu layers, which need more memory than the allowed %zu "
+                          "bytes",
+                          from->layers.n, a->max);
 
     r = r < 0 ? r : base_image_write_config(from, &text, e);
     r = r < 0 ? r : base_image_read_config(buf_str(&text), a, &b.config, e);

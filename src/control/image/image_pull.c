@@ -113,7 +113,9 @@ static void on_pulled_manifest(struct registry_get *g, int r, const struct err *
     r = check_document_digest(oci_digest_valid(str_from(requested)) ? requested : "", a->body,
                               m->digest, &bad);
     if (r >= 0 && buf_add(&text, a->body) < 0) /* the answer is freed by the next request */
-        r = err_set(&bad, ERR_TOO_BIG, "the image's manifest is too large");
+        r = err_set(&bad, ERR_TOO_BIG,
+                    "the manifest of the image has %zu bytes, more than the allowed %zu", a->body.n,
+                    text.max);
     r = r < 0 ? r : read_pulled_manifest(m, buf_str(&text), &bad);
     if (r < 0)
         image_making_fail(m, &bad);

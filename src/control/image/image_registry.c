@@ -98,7 +98,8 @@ static int set_basic_auth(struct registry *r, struct str credentials, struct err
     if (str_find(credentials, ':') == credentials.n || credentials.n > CREDENTIALS_MAX)
         return err_set(e, ERR_INVALID, "the registry's credentials must be USER:PASSWORD");
     if (buf_add(&r->basic, STR("Basic ")) < 0 || crypto_base64(credentials, &r->basic) < 0)
-        return err_set(e, ERR_TOO_BIG, "the registry's credentials are too long");
+        return err_set(e, ERR_TOO_BIG, "the registry's credentials have more than %d bytes",
+                       CREDENTIALS_MAX);
     return 0;
 }
 
@@ -331,7 +332,9 @@ static int parse_bearer_token(struct registry *r, struct str body, struct err *e
         return err_set(e, ERR_UPSTREAM, "the registry's token server returned no token");
     wipe_secret(&r->bearer);
     if (buf_add(&r->bearer, STR("Bearer ")) < 0 || buf_add(&r->bearer, token->s) < 0)
-        return err_set(e, ERR_TOO_BIG, "the registry's token is too long");
+        return err_set(e, ERR_TOO_BIG,
+                       "the registry's token has %zu bytes, more than the allowed %zu", token->s.n,
+                       r->bearer.max);
     return 0;
 }
 

@@ -84,7 +84,9 @@ static int read_archive_text(const struct sift *s, const struct part_record *f, 
     char *text = f->size <= OCI_DOCUMENT_MAX ? arena_alloc(a, f->size + 1) : NULL;
 
     if (!text && f->size <= OCI_DOCUMENT_MAX)
-        return err_set(e, ERR_TOO_BIG, "the archive's documents are too large in total");
+        return err_set(e, ERR_TOO_BIG,
+                       "the archive's documents need more memory than the allowed %zu bytes",
+                       a->max);
     if (!text)
         return err_set(e, ERR_TOO_BIG, "the archive's '%.60s' has more than %d bytes", f->name,
                        OCI_DOCUMENT_MAX);
@@ -240,7 +242,9 @@ static int find_archive_manifest(struct sift *s, struct str *ret, struct err *e)
         r = r < 0 ? r : read_archive_text(s, f, &s->page, ret, e);
         snprintf(m->digest, sizeof m->digest, "%s", d->digest);
     }
-    return r < 0 ? r : err_set(e, ERR_INVALID, "the archive's indexes are nested too deep");
+    return r < 0 ? r
+                 : err_set(e, ERR_INVALID, "the archive's indexes are nested more than %d deep",
+                           INDEXES_MAX);
 }
 
 static int read_layout(struct sift *s, struct err *e)

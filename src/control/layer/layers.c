@@ -133,6 +133,12 @@ void layers_unref(struct control *c, const struct json_strs *names)
         layer_unref(c, names->p[i]);
 }
 
+static int fail_layer_memory(const struct json_strs *below, const struct arena *a, struct err *e)
+{
+    return err_set(e, ERR_TOO_BIG, "%zu layers need more memory than the allowed %zu bytes",
+                   below->n + 1, a->max);
+}
+
 int layers_stack(const char *first, const struct json_strs *below, struct arena *a,
                  struct json_strs *ret, struct err *e)
 {
@@ -144,12 +150,12 @@ int layers_stack(const char *first, const struct json_strs *below, struct arena 
                        "older snapshot, or copy the needed files to a new sandbox",
                        below->n, LAYERS_OF_SNAPSHOT_MAX - 1);
     if (!p)
-        return err_set(e, ERR_TOO_BIG, "too many layers");
+        return fail_layer_memory(below, a, e);
     p[0] = first;
     if (below->n)
         memcpy(p + 1, below->p, below->n * sizeof *p);
     *ret = (struct json_strs){ p, below->n + 1 };
-    return json_strs_copy(ret, a) ? 0 : err_set(e, ERR_TOO_BIG, "too many layers");
+    return json_strs_copy(ret, a) ? 0 : fail_layer_memory(below, a, e);
 }
 
 void layers_list(const struct json_strs *names, char to[][LAYER_NAME_MAX], uint64_t *n)

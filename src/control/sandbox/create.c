@@ -174,7 +174,11 @@ static int add_labels(const struct create_op *op, struct create_request *q, stru
     size_t n = 0;
 
     if (!all)
-        return err_set(e, ERR_TOO_BIG, "labels: too many");
+        return err_set(
+            e, ERR_TOO_BIG,
+            "labels: %zu labels of request and token need more memory than the %zu bytes "
+            "of a record",
+            q->labels.n + who->labels.n, a->max);
     for (size_t i = 0; i < who->labels.n; i++)
         all[n++] = who->labels.p[i];
     for (size_t i = 0; i < q->labels.n; i++) {
@@ -208,7 +212,9 @@ static int write_create_request(const struct create_request *q, struct arena *a,
         return r;
     ret->p = arena_dup(a, buf_str(&text));
     ret->n = text.n;
-    return ret->p ? 0 : err_set(e, ERR_TOO_BIG, "the request is too big");
+    return ret->p ? 0
+                  : err_set(e, ERR_TOO_BIG,
+                            "the request needs more memory than the %zu bytes of a record", a->max);
 }
 
 static void fill_times(const struct control *c, const struct profile *p,

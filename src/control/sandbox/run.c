@@ -279,7 +279,9 @@ int process_start_fill(const struct sandbox *s, const struct process_request *q,
     const char **envp = arena_array(a, q->env.n + own->n + 1, sizeof *envp);
 
     if (!argv || !first || !then || !envp)
-        return err_set(e, ERR_TOO_BIG, "arguments and variables are too long");
+        return err_set(e, ERR_TOO_BIG,
+                       "arguments and variables need more memory than the allowed %zu bytes",
+                       a->max);
     for (size_t i = 0; i < q->argv.n; i++)
         argv[i] = q->argv.p[i];
     environment_append(envp, environment_append(envp, 0, first, q->env.n), then, own->n);

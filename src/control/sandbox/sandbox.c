@@ -106,7 +106,9 @@ static int load_record_texts(struct sandbox *s, struct err *e)
     record->request.p = arena_dup(&s->arena, record->request);
     record->detail.p = arena_dup(&s->arena, record->detail);
     if (!record->request.p || !record->detail.p || !json_map_copy(&record->labels, &s->arena))
-        return err_set(e, ERR_TOO_BIG, "sandbox %s: its record is too big", record->id);
+        return err_set(e, ERR_TOO_BIG,
+                       "sandbox %s: its record needs more memory than the allowed %d bytes",
+                       record->id, SANDBOX_ARENA_MAX);
     r = sandbox_detail_read(record->detail, &s->detail, &s->arena, e);
     r = r < 0 ? r : json_read(s->record.request, request_limits, &s->arena, &v, e);
     r = r < 0 ? r : create_request_read(v, &s->request, &s->arena, e);

@@ -126,7 +126,11 @@ static int check_new_labels(const struct change *ch, struct err *e)
         if (!json_map_get(&t->kept, t->labels->p[i].key) && !label_is_reserved(t->labels->p[i].key))
             fits = copy_label(a, &all[n++], &t->labels->p[i]);
     if (!fits || n > REQUEST_LABELS_MAX)
-        return err_set(e, ERR_INVALID, "labels: more than %d, or too long", REQUEST_LABELS_MAX);
+        return err_set(
+            e, ERR_INVALID,
+            "labels: %zu with those that cannot change, of at most %d; or they have more "
+            "than %d bytes together",
+            n, REQUEST_LABELS_MAX, LABELS_ARENA_MAX);
     t->next = (struct json_map){ all, n };
     return 0;
 }

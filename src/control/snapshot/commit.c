@@ -213,7 +213,9 @@ static int build_commit_stack(struct image_commit *x, struct err *e)
         p[at++] = f->base.layers.p[i];
     x->layers = (struct json_strs){ p, n };
     if (!json_strs_copy(&x->layers, &x->arena))
-        return err_set(e, ERR_TOO_BIG, "the image has too many layers");
+        return err_set(e, ERR_TOO_BIG,
+                       "the %zu layers of the image need more memory than the allowed %d bytes", n,
+                       COMMIT_ARENA_MAX);
     layers_ref(x->sandbox->control, &x->layers);
     return 0;
 }

@@ -70,7 +70,10 @@ static int join_labels(struct import_op *op, struct json_map *ret, struct err *e
     size_t n = 0;
 
     if (!all)
-        return err_set(e, ERR_TOO_BIG, "labels: too many");
+        return err_set(e, ERR_TOO_BIG,
+                       "labels: %zu labels of file and token need more memory than the allowed %d "
+                       "bytes",
+                       own->n + said->n, IMPORT_ARENA_MAX);
     for (size_t i = 0; i < own->n; i++)
         all[n++] = own->p[i];
     for (size_t i = 0; i < said->n; i++)
@@ -183,6 +186,12 @@ static void on_import_layer_made(struct layer_job *j, const char *text)
 static const struct layer_worker_events importing = { .line = on_import_layer_made,
                                                       .done = on_import_done };
 
+static int fail_import_layers(const struct import_op *op, struct err *e)
+{
+    return err_set(e, ERR_TOO_BIG, "%zu layers need more memory than the allowed %d bytes",
+                   op->manifest_->layers.n, IMPORT_ARENA_MAX);
+}
+
 /* If the image's layer exists here, it is used; else it is created as one of the snapshot's own,
  * since its name cannot be verified. */
 static int choose_layer_name(struct import_op *op, size_t i, const char **ret, struct err *e)
@@ -202,7 +211,7 @@ static int choose_layer_name(struct import_op *op, size_t i, const char **ret, s
                        op->manifest_->image, op->manifest_->digest ? op->manifest_->digest : "");
     r = id_make("lay_", id, e);
     *ret = r < 0 ? NULL : arena_dup(&op->arena_, str_from(id));
-    return r < 0 ? r : *ret ? 0 : err_set(e, ERR_TOO_BIG, "too many layers");
+    return r < 0 ? r : *ret ? 0 : fail_import_layers(op, e);
 }
 
 static int choose_layer_names(struct import_op *op, struct err *e)
@@ -213,7 +222,7 @@ static int choose_layer_names(struct import_op *op, struct err *e)
     int r;
 
     op->records_ = arena_array(&op->arena_, n, sizeof *op->records_);
-    r = names && op->records_ ? 0 : err_set(e, ERR_TOO_BIG, "too many layers");
+    r = names && op->records_ ? 0 : fail_import_layers(op, e);
     for (size_t i = 0; r >= 0 && i < n; i++) {
         struct layer_record *row = &op->records_[i];
 

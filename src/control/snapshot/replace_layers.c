@@ -34,7 +34,8 @@ int snapshot_replace_layers(struct control *c, struct replace_layers_op *op, str
         return err_set(e, ERR_NOT_FOUND, "the snapshot was deleted meanwhile");
     r = layers_join(&op->layers, &text);
     if (r < 0)
-        return err_set(e, ERR_TOO_BIG, "too many layers");
+        return err_set(e, ERR_TOO_BIG, "the names of %zu layers have more than %d bytes",
+                       op->layers.n, LAYERS_NAMES_MAX);
     record = s->record;
     record.layers = buf_str(&text);
     r = snapshot_new(&record, &op->next_, e);

@@ -42,7 +42,8 @@ static int parse_layer_names(struct snapshot *s, struct str rest, size_t max, st
         n++;
     }
     if (!names || rest.n)
-        return err_set(e, ERR_INVALID, "the record of %s has too many layers", s->record.id);
+        return err_set(e, ERR_INVALID, "the record of %s has more than %zu layers", s->record.id,
+                       n);
     *ret = (struct json_strs){ names, n };
     return 0;
 }
@@ -76,7 +77,9 @@ int snapshot_new(const struct snapshot_record *r, struct snapshot **ret, struct 
         fits = (texts[i]->p = arena_dup(&s->arena, *texts[i]));
     x = fits && json_map_copy(&own->labels, &s->arena)
             ? parse_snapshot_texts(s, e)
-            : err_set(e, ERR_TOO_BIG, "the record of %s is too large", r->id);
+            : err_set(e, ERR_TOO_BIG,
+                      "the record of %s needs more memory than the allowed %d bytes", r->id,
+                      SNAPSHOT_ARENA_MAX);
     if (x < 0) {
         snapshot_free(s);
         return x;

@@ -22,7 +22,7 @@ static int join_path(char *out, size_t cap, const char *dir, const char *rest, s
         n--;
     if (snprintf(out, cap, "%.*s%s", n, dir, rest) < (int)cap)
         return 0;
-    return err_set(e, ERR_TOO_BIG, "the path %.60s…%s is too long", dir, rest);
+    return err_set(e, ERR_TOO_BIG, "the path %.60s…%s has more than %zu bytes", dir, rest, cap - 1);
 }
 
 int paths_state(char *out, size_t cap, struct err *e)

@@ -138,7 +138,9 @@ static int read_hosts(const struct json *v, struct json_strs *ret, struct arena 
             return err_set(e, ERR_INVALID, "network[%zu]: must be HOST[:PORT]", n);
         hosts[n] = arena_dup(a, m->s);
         if (!hosts[n++])
-            return err_set(e, ERR_TOO_BIG, "network: too long");
+            return err_set(e, ERR_TOO_BIG,
+                           "network: the hosts need more memory than the allowed %zu bytes",
+                           a->max);
     }
     *ret = (struct json_strs){ hosts, n };
     return 0;
@@ -189,7 +191,10 @@ static int add_hosts(struct create_request *q, const struct json_strs *hosts, st
     size_t n = 0;
 
     if (!all)
-        return err_set(e, ERR_TOO_BIG, "capabilities.network: too many hosts");
+        return err_set(
+            e, ERR_TOO_BIG,
+            "capabilities.network: %zu hosts need more memory than the allowed %zu bytes",
+            allow->n + hosts->n, a->max);
     for (size_t i = 0; i < allow->n; i++)
         all[n++] = allow->p[i];
     for (size_t i = 0; i < hosts->n; i++)

@@ -48,7 +48,8 @@ int oci_texts(const struct json *v, const char *key, size_t max, struct arena *a
         return err_set(e, ERR_INVALID, "%s must be a list of at most %zu texts", key, max);
     p = arena_array(a, list->list.n + 1, sizeof *p);
     if (!p)
-        return err_set(e, ERR_TOO_BIG, "%s is too large", key);
+        return err_set(e, ERR_TOO_BIG, "%s needs more memory than the allowed %zu bytes", key,
+                       a->max);
     for (const struct json *m = json_first(list); m != json_end(list); m++) {
         if (m->type != JSON_STR || (m->s.n && memchr(m->s.p, 0, m->s.n)))
             return err_set(e, ERR_INVALID, "%s must be a list of texts", key);

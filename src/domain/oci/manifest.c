@@ -80,7 +80,8 @@ int oci_index_read(struct str text, struct arena *a, struct oci_index *ret, stru
     all = arena_array(a, list->list.n, sizeof *all);
     names = arena_array(a, list->list.n, sizeof *names);
     if (!all || !names)
-        return err_set(e, ERR_TOO_BIG, "the image's index is too large");
+        return err_set(e, ERR_TOO_BIG,
+                       "the image's index needs more memory than the allowed %zu bytes", a->max);
     for (const struct json *m = json_first(list); m != json_end(list) && r >= 0; m++, n++) {
         const struct json *notes = json_get(m, STR("annotations"));
 
@@ -124,7 +125,8 @@ int oci_manifest_read(struct str text, struct arena *a, struct oci_manifest *ret
         return err_set(e, ERR_TOO_BIG, "the image has more than %d layers", OCI_LAYERS_MAX);
     layers = arena_array(a, list->list.n + 1, sizeof *layers);
     if (!layers)
-        return err_set(e, ERR_TOO_BIG, "the image's manifest is too large");
+        return err_set(e, ERR_TOO_BIG,
+                       "the image's manifest needs more memory than the allowed %zu bytes", a->max);
     for (const struct json *m = json_first(list); m != json_end(list) && r >= 0; m++, n++) {
         r = oci_descriptor(m, "a layer of the image", &layers[n], e);
         if (r >= 0 && layers[n].media_type && !AMONG(layers[n].media_type, layer_types))

@@ -47,7 +47,8 @@ int oci_saved_read(struct str text, struct arena *a, const struct oci_saved **re
         return err_wrap(e, r, "manifest.json");
     all = arena_array(a, v->list.n, sizeof *all);
     if (!all)
-        return err_set(e, ERR_TOO_BIG, "manifest.json is too large");
+        return err_set(e, ERR_TOO_BIG, "manifest.json needs more memory than the allowed %zu bytes",
+                       a->max);
     for (const struct json *m = json_first(v); m != json_end(v) && r >= 0; m++)
         r = read_saved_image(m, a, &all[n++], e);
     if (r < 0)

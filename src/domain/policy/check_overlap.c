@@ -182,8 +182,10 @@ static int check_pair(struct overlap_index *f, const struct overlap_endpoint *a,
 
     f->work += need_paths(&a->treatment, &b->treatment) ? GLOBS_WORK : 1;
     if (f->work > WORK_MAX)
-        return err_set(f->s->e, ERR_TOO_BIG,
-                       "too many different endpoints overlap; use fewer wildcards");
+        return err_set(
+            f->s->e, ERR_TOO_BIG,
+            "comparing endpoints that overlap takes more than %d steps; use fewer wildcards",
+            WORK_MAX);
     if (!ports_overlap(a->ep, b->ep) || !hosts_overlap(a, b))
         return 0;
     what = find_disagreement(&a->treatment, &b->treatment);

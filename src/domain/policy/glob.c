@@ -169,7 +169,7 @@ static int add_range(struct glob_parser *p, uint32_t lo, uint32_t hi)
     if (lo > hi)
         return err_set(p->e, ERR_INVALID, "a range in [ ] is reversed");
     if (p->range_count == RANGES_MAX)
-        return err_set(p->e, ERR_TOO_BIG, "too many ranges in [ ]");
+        return err_set(p->e, ERR_TOO_BIG, "has more than %d ranges in [ ]", RANGES_MAX);
     p->ranges[p->range_count++] = (struct glob_range){ lo, hi };
     return 0;
 }
@@ -358,7 +358,8 @@ int glob_compile(struct str pattern, enum glob_dialect dialect, char separator, 
         return r;
     emit_op(p, OP_MATCH, 0, 0);
     if (p->full)
-        return err_set(e, ERR_INVALID, "has too many wildcards");
+        return err_set(e, ERR_INVALID,
+                       "needs more than %d steps; use fewer wildcards and alternatives", OPS_MAX);
     return build_glob(p, pattern, a, ret, e);
 }
 

@@ -29,7 +29,8 @@ static int add_profile_dir(struct dir_list *l, struct str dir)
         return err_set(l->e, ERR_TOO_BIG, "more than %d profile directories", CATALOG_DIRS_MAX);
     copy = arena_dup(l->arena, dir);
     if (!copy)
-        return err_set(l->e, ERR_TOO_BIG, "no memory for the profile directories");
+        return err_set(l->e, ERR_TOO_BIG,
+                       "the paths of the profile directories need more memory than is allowed");
     l->p[l->n++] = copy;
     return 0;
 }
@@ -94,7 +95,8 @@ int dirs_list(struct json_strs more, struct arena *a, struct json_strs *ret, str
         return r;
     copy = arena_array(a, l.n, sizeof *copy);
     if (!copy)
-        return err_set(e, ERR_TOO_BIG, "no memory for the profile directories");
+        return err_set(e, ERR_TOO_BIG,
+                       "the paths of the profile directories need more memory than is allowed");
     memcpy(copy, l.p, l.n * sizeof *copy);
     *ret = (struct json_strs){ copy, l.n };
     return 0;

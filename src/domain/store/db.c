@@ -34,7 +34,7 @@ int db_fail(struct db *d, int rc, struct err *e)
     case SQLITE_CONSTRAINT:
         return err_set(e, ERR_CONFLICT, "the store rejects the change: %s", text);
     case SQLITE_TOOBIG:
-        return err_set(e, ERR_TOO_BIG, "too large for the store");
+        return err_set(e, ERR_TOO_BIG, "the record is too large for the store (SQLite: %s)", text);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
         return err_set(e, ERR_INVALID, "the store is damaged (%s); restore a backup", text);

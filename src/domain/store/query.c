@@ -378,7 +378,9 @@ static int read_setting_value(struct db *d, struct store_query *q, struct str va
 
     if (d->keys && sealed_is(value)) {
         if (!str_copy(q->text, key, sizeof key))
-            return err_set(e, ERR_INVALID, "the name of a setting is too long");
+            return err_set(e, ERR_INVALID,
+                           "the name of the setting '%.60s' has more than %zu bytes", q->text.p,
+                           sizeof key - 1);
         r = unseal_text(d->keys, ROW_SEALED, 0, seal_name("setting value", key, name), value,
                         &plain, e);
         value = buf_str(&plain);
@@ -399,7 +401,11 @@ static int query_setting(struct db *d, struct store_query *q, struct err *e)
         return r;
     r = read_setting_value(d, q, str_from((const char *)sqlite3_column_text(st, 0)), e);
     db_end(st);
-    return r < 0 || !q->n || q->setting ? r : err_set(e, ERR_TOO_BIG, "the setting is too large");
+    return r < 0 || !q->n || q->setting
+               ? r
+               : err_set(e, ERR_TOO_BIG,
+                         "the setting '%.60s' needs more memory than the allowed %zu bytes",
+                         q->text.n ? q->text.p : "", q->arena.max);
 }
 
 /* ---- all kinds */

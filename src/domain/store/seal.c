@@ -46,7 +46,9 @@ int unseal_text(struct keyring *k, enum row_kind kind, unsigned depth, struct st
     }
     if (lost)
         LOG(ERROR, "secrets.unreadable", LOG_STR("record", name), LOG_S("error", why.msg));
-    return r < 0 ? err_set(e, ERR_TOO_BIG, "a sealed text is too long") : 0;
+    return r < 0 ? err_set(e, ERR_TOO_BIG, "the sealed text of %s has more than %zu bytes", name,
+                           out->max)
+                 : 0;
 }
 
 /* --- in SQL, for all rows of a table --- */

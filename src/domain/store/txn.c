@@ -150,7 +150,9 @@ static int drop_tags(const char *id, struct store_txn *t, struct db *d, struct e
     int r;
 
     if (!old)
-        return err_set(e, ERR_TOO_BIG, "the store transaction is too large");
+        return err_set(e, ERR_TOO_BIG,
+                       "a store transaction needs more memory than the allowed %zu bytes",
+                       t->arena_.max);
     r = db_first(d, SQL_SANDBOX, DB_WITH(db_text(str_from(id)), db_text(STR(""))), &st, e);
     if (r <= 0)
         return r;

@@ -3,6 +3,12 @@
 
 #include "lib/json/writer.h"
 
+static int fail_code_size(const struct buf *out, struct err *e)
+{
+    return err_set(e, ERR_TOO_BIG, "code: is longer than %zu bytes with env_vars and when encoded",
+                   out->max);
+}
+
 static int write_json_request(struct buf *out, const char *id, const char *code,
                               const struct json_map *env, struct err *e)
 {
@@ -20,7 +26,7 @@ static int write_json_request(struct buf *out, const char *id, const char *code,
     json_end_object(&w);
     r = json_writer_finish(&w, e);
     if (r >= 0 && buf_add_c(out, '\n') < 0)
-        r = err_set(e, ERR_TOO_BIG, "code: too long");
+        r = fail_code_size(out, e);
     return r;
 }
 
@@ -71,7 +77,7 @@ static int add_bash_variables(struct buf *out, const struct json_map *env, struc
         if (r >= 0)
             r = buf_add_c(out, ' ');
     }
-    return r < 0 ? err_set(e, ERR_TOO_BIG, "env_vars: too long") : 0;
+    return r < 0 ? fail_code_size(out, e) : 0;
 }
 
 /* Runs the code with `eval` and not in a function, where its declarations would be local. The
@@ -82,13 +88,13 @@ static int write_bash_request(struct buf *out, const char *id, const char *code,
     int r;
 
     if (buf_addf(out, "__sandboxer_begin %s; ", id) < 0)
-        return err_set(e, ERR_TOO_BIG, "code: too long");
+        return fail_code_size(out, e);
     r = add_bash_variables(out, env, e);
     if (r < 0)
         return r;
     if (buf_add(out, STR("eval ")) < 0 || add_bash_quoted(out, code) < 0 ||
         buf_addf(out, " 7>&- 8>&- 9<&-; __sandboxer_end %s $?\n", id) < 0)
-        return err_set(e, ERR_TOO_BIG, "code: too long");
+        return fail_code_size(out, e);
     return 0;
 }
 

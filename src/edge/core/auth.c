@@ -142,7 +142,10 @@ bool call_by_record(struct call *c, const struct token_record *t)
     /* copied: the token can be revoked before the request ends */
     c->caller.labels = t->labels;
     if (!json_map_copy(&c->caller.labels, &c->own))
-        return call_fail_with(c, 413, "too_big", "the token's labels are too long");
+        return call_fail_with(c, 413, "too_big",
+                              "the labels of the token need more memory than the %zu bytes of a "
+                              "request; make a token with fewer labels",
+                              c->own.max);
     /* Even with the verb admin, a token acts for its owner and sees no other owner's objects. */
     c->caller.host_paths = false; /* no local user is known behind a token */
     c->caller.admin =

@@ -40,7 +40,10 @@ int bind_known(const struct json *v, const struct json_field *fields, size_t n, 
     const struct json *known = copy_known(v, fields, n, a);
 
     if (!known)
-        return err_set(e, ERR_TOO_BIG, "the request has too many members");
+        return err_set(e, ERR_TOO_BIG,
+                       "the request needs more memory than the allowed %zu bytes; send fewer "
+                       "members",
+                       a->max);
     return json_bind(known, fields, n, out, a, e);
 }
 

@@ -285,7 +285,8 @@ void call_answer_at(struct call *c, int status, const char *location, call_write
     if (json_writer_finish(&w, &e) < 0)
         call_fail(c, &e);
     else if (buf_add_c(&text, '\n') < 0)
-        call_fail_with(c, 500, "internal", "the answer is too large");
+        call_fail_with(c, 500, "internal",
+                       "the answer is longer than %d bytes; request less at once", CALL_ANSWER_MAX);
     else
         send_call_answer(c, status, "application/json", location, buf_str(&text));
 }
@@ -512,6 +513,12 @@ bool call_fail_with(struct call *c, int status, const char *code, const char *fm
     va_end(ap);
     send_problem(c, (struct call_problem){ .err = &e, .status = status, .code = code });
     return false;
+}
+
+bool call_fail_missing(struct call *c, const char *kind, struct str id)
+{
+    return call_fail_with(c, 404, "not_found", "there is no %s '%.*s'", kind,
+                          (int)(id.n < ID_MAX ? id.n : ID_MAX), id.n ? id.p : "");
 }
 
 /* --- the request --- */

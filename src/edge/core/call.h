@@ -122,6 +122,8 @@ void call_answer_file(struct call *c, int fd, const struct h1_field *fields, siz
 void call_fail(struct call *c, const struct err *e);
 bool call_fail_with(struct call *c, int status, const char *code, const char *fmt, ...)
     __attribute__((format(printf, 4, 5))); /* false */
+/* 404: "there is no KIND 'ID'"; the id is that of the request. */
+bool call_fail_missing(struct call *c, const char *kind, struct str id); /* false */
 /* The same for a failed sandbox: with its id and the failed step. */
 void call_fail_sandbox(struct call *c, const struct err *e, const char *id, const char *step);
 /* The same with the outcome of a sync that left changes behind. */

@@ -264,7 +264,10 @@ static bool collect_args(struct guard *g)
         room++;
     g->members = arena_array(&c->arena, room, sizeof *g->members);
     if (!g->members)
-        return call_fail_with(c, 413, "too_big", "the request has too many members");
+        return call_fail_with(c, 413, "too_big",
+                              "the %zu members of the request need more memory than the allowed "
+                              "%zu bytes; send fewer members",
+                              body, c->arena.max);
     g->args = (struct json){ .type = JSON_OBJECT, .list = { g->members, 0 } };
     if (id && !add_arg(g, text_member(SANDBOX_ARG, str_from(id))))
         return false;

@@ -50,7 +50,10 @@ static void on_input_body(struct http_exchange *x, struct str data)
     }
     if (buf_add(&i->target.input, data) < 0) {
         watcher_stop(&i->target.watcher);
-        call_fail_with(c, 500, "bug", "a piece of the body is too big");
+        call_fail_with(c, 500, "bug",
+                       "internal error: a piece of the request body has %zu bytes, more than the "
+                       "%zu of its buffer",
+                       data.n, i->target.input.max);
     } else if (!write_input(i) && c->x) {
         http_body_pause(x);
     }

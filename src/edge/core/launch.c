@@ -148,7 +148,12 @@ void launch_template(struct call *c, const struct built *b, launch_fn *done)
                           .env = b->env,
                           .deadline = clock_mono() + PATIENCE_NS };
     if (!json_map_copy(&l->env, &c->own)) {
-        finish_launch(l, err_set(&e, ERR_TOO_BIG, "the template's variables are too long"), &e);
+        finish_launch(l,
+                      err_set(&e, ERR_TOO_BIG,
+                              "the variables of the template need more memory than the %zu "
+                              "bytes of a request; build it with fewer of them",
+                              c->own.max),
+                      &e);
         return;
     }
     l->workdir = arena_dup(&c->own, str_from(b->workdir[0] ? b->workdir : "/"));

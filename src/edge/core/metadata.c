@@ -29,8 +29,8 @@ static const char *escape_label_name(struct str name, struct arena *a, struct er
     }
     if (n > LABEL_NAME_MAX) {
         (void)err_set(e, ERR_INVALID,
-                      "metadata: the name '%.*s' is too long (63 bytes after escaping)",
-                      (int)(name.n < 60 ? name.n : 60), name.p);
+                      "metadata: the name '%.*s' is longer than %d bytes when escaped",
+                      (int)(name.n < 60 ? name.n : 60), name.p, LABEL_NAME_MAX);
         return NULL;
     }
     return arena_dup(a, (struct str){ text, n });
@@ -85,7 +85,9 @@ int metadata_filter(struct str text, struct arena *a, struct json_map *ret, stru
     struct str rest = text, key, value;
     struct url_pair p;
     size_t n = 0;
-    int r = all ? 0 : err_set(e, ERR_TOO_BIG, "metadata: too long");
+    int r = all ? 0
+                : err_set(e, ERR_TOO_BIG, "metadata: needs more memory than the allowed %zu bytes",
+                          a->max);
 
     while (r >= 0 && url_next(&rest, &p)) {
         if (n == REQUEST_LABELS_MAX)

@@ -154,7 +154,9 @@ static ssize_t read_part_head(struct multipart *m, struct str in, struct multipa
         int r;
 
         if (n < 0 && in.n > MULTIPART_HEAD_MAX)
-            return err_set(e, ERR_INVALID, "multipart: the fields of a part are too long");
+            return err_set(e, ERR_INVALID,
+                           "multipart: the fields of a part are longer than %d bytes",
+                           MULTIPART_HEAD_MAX);
         if (n < 0)
             return 0;
         at += (size_t)n + 2;

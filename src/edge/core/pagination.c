@@ -44,7 +44,10 @@ bool box_page_labels(struct box_page *p, const struct json_map *asked)
     size_t n = 0;
 
     if (!all)
-        return call_fail_with(p->call, 413, "too_big", "the request is too big");
+        return call_fail_with(p->call, 413, "too_big",
+                              "labels: the %zu labels of request and token need more memory than "
+                              "the allowed %zu bytes; filter by fewer labels",
+                              asked->n + own->n, p->call->arena.max);
     for (size_t i = 0; i < asked->n; i++)
         all[n++] = asked->p[i];
     for (size_t i = 0; i < own->n; i++)

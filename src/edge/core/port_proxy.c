@@ -265,7 +265,7 @@ static int take_proxied_answer_head(struct proxy *p, struct str *in)
     if (r.status >= 200)
         begin_proxy_answer(p, &r);
     else if (++p->interim > INTERIM_MAX)
-        fail_proxy(p, "the server sends too many interim responses");
+        fail_proxy(p, "the server sends more interim responses than are allowed before an answer");
     return p->call->x != NULL;
 }
 

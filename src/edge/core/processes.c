@@ -105,7 +105,9 @@ struct process *process_of_call(struct call *c)
     if (str_to_u64(c->params[1], &n) && n <= UINT32_MAX)
         p = process_find(c->sandbox, (uint32_t)n);
     if (!p)
-        call_fail_with(c, 404, "not_found", "there is no such background process in this sandbox");
+        call_fail_with(c, 404, "not_found", "there is no background process '%.*s' in sandbox %s",
+                       (int)(c->params[1].n < ID_MAX ? c->params[1].n : ID_MAX), c->params[1].p,
+                       sandbox_view(c->sandbox).record->id);
     return p;
 }
 

@@ -114,7 +114,9 @@ static int read_replay_body(const struct h1_head *h, struct str in, struct buf *
     body_start(&b, h->framing, h->length);
     while ((r = body_next(&b, &in, &data, e)) == BODY_DATA)
         if (buf_add(out, data) < 0)
-            return err_set(e, ERR_TOO_BIG, "its answer is too long to be stored");
+            return err_set(e, ERR_TOO_BIG,
+                           "its answer is longer than %d bytes, so it was not stored",
+                           APPROVAL_RESULT_MAX);
     return r < 0 ? r : body_finish(&b, e);
 }
 
@@ -174,7 +176,9 @@ static void finish_replay(struct replay *r)
         err = read_replay_body(&head.head, in, &body, &e);
     if (err >= 0 && body.n && parses_as_json(buf_str(&body)))
         err = buf_add(&text, buf_str(&body)) < 0
-                  ? err_set(&e, ERR_TOO_BIG, "its answer is too long to be stored")
+                  ? err_set(&e, ERR_TOO_BIG,
+                            "its answer is longer than %d bytes, so it was not stored",
+                            APPROVAL_RESULT_MAX)
                   : 0;
     else if (err >= 0)
         err = wrap_body_as_json(buf_str(&body), &text, &e);
@@ -244,7 +248,9 @@ static int read_held_request(const struct dialect_set *set, struct str text, str
     ret->route = found.route;
     return ret->route && ret->route != found.dialect->unknown
                ? 0
-               : err_set(e, ERR_INVALID, "this version of the daemon has no such route");
+               : err_set(e, ERR_INVALID,
+                         "this version of the daemon has no route for its path '%.80s'",
+                         target.n ? target.p : "");
 }
 
 /* Writes the original body: the content of a streamed one, the text, or the body's own members of a
@@ -264,7 +270,9 @@ static int write_replay_body(const struct held_request *k, const struct json *ar
 
         return !text || text->type != JSON_STR ? 0
                : buf_add(out, text->s) < 0
-                   ? err_set(e, ERR_TOO_BIG, "the request is too long to be replayed")
+                   ? err_set(e, ERR_TOO_BIG,
+                             "the request is longer than %d bytes, so it cannot be replayed",
+                             APPROVAL_ARGS_MAX)
                    : 0;
     }
     if (!(k->route->flags & ROUTE_JSON))
@@ -300,7 +308,9 @@ static int write_replay_request(struct replay *r, struct err *e)
              ": %s\r\nContent-Length: %zu\r\n\r\n",
              r->ticket, body.n);
     return buf_add(&r->out, buf_str(&body)) < 0
-               ? err_set(e, ERR_TOO_BIG, "the request is too long to be replayed")
+               ? err_set(e, ERR_TOO_BIG,
+                         "the request is longer than %d bytes, so it cannot be replayed",
+                         APPROVAL_ARGS_MAX)
                : 0;
 }
 

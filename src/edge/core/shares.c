@@ -170,9 +170,12 @@ bool shares_may_check_link(struct call *c, uint64_t n)
             "limits.link_checks; send E2b-Sandbox-Id, or configure a domain");
     return !(rate_wait(&a->link_checks, STR(""), now) ||
              rate_wait(&a->address_link_checks, address, now)) ||
-           call_fail_with(c, 429, "quota",
-                          "too many signed links were checked (limits.link_checks); try again, or "
-                          "send the access token of the sandbox instead");
+           call_fail_with(
+               c, 429, "quota",
+               "too many signed links were checked: limits.link_checks allows %u in a second, "
+               "and half of them to an address; try again, or send the access token of "
+               "the sandbox instead",
+               a->config->limits.link_checks);
 }
 
 void shares_count_link_checks(const struct call *c, uint64_t n)

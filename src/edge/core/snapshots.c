@@ -136,7 +136,7 @@ const struct snapshot *snapshot_of_call(struct call *c)
     const struct snapshot *s = snapshot_find(c->api->control, &c->caller, c->params[0]);
 
     if (!s)
-        call_fail_with(c, 404, "not_found", "there is no such snapshot");
+        call_fail_missing(c, "snapshot", c->params[0]);
     return s;
 }
 
@@ -517,7 +517,7 @@ static void rest_diff_sandbox(struct call *c)
     if (call_query(c, "snapshot", &snapshot) < 0)
         return;
     if (snapshot.n && !str_copy(snapshot, d->against, sizeof d->against)) {
-        call_fail_with(c, 404, "not_found", "there is no such snapshot");
+        call_fail_missing(c, "snapshot", snapshot);
         return;
     }
     d->op.against = snapshot.n ? d->against : NULL;

@@ -64,7 +64,10 @@ int template_fill_request(struct call *c, const char *name, struct create_reques
     if (b)
         ret->env = b->env;
     if (b && !json_map_copy(&ret->env, &c->arena))
-        return err_set(e, ERR_TOO_BIG, "template '%.80s' has too many variables", name);
+        return err_set(e, ERR_TOO_BIG,
+                       "the variables of template '%.80s' need more memory than the %zu bytes of a "
+                       "request; build it with fewer of them",
+                       name, c->arena.max);
     return 0;
 }
 

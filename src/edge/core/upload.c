@@ -409,7 +409,10 @@ static void on_upload_body(struct http_exchange *x, struct str data)
         return;
     u->body_over = data.n == 0;
     if (buf_add(u->gunzip ? &u->packed : &u->raw, data) < 0) {
-        (void)err_set(&e, ERR_BUG, "a piece of the body is too big");
+        (void)err_set(&e, ERR_BUG,
+                      "internal error: a piece of the request body has %zu bytes, more than its "
+                      "buffer can take",
+                      data.n);
         fail_upload(u, &e);
         return;
     }

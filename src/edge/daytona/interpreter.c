@@ -2,6 +2,9 @@
 /* Daytona's code interpreter: contexts that run Python code in pieces and keep its variables. A
  * context is a code session; messages are frames of a WebSocket. */
 #include "edge/code/session.h"
+
+#include <stdio.h>
+
 #include "edge/core/bind_known.h"
 #include "edge/daytona/internal.h"
 #include "base/clock.h"
@@ -95,7 +98,8 @@ static void create_daytona_context(struct call *c)
     if (q.language && q.language[0] && strcmp(q.language, "python") != 0)
         call_fail_with(c, 400, "BAD_REQUEST", "language: only python is supported");
     else if (background_count(c->sandbox, CONTEXT) >= DAYTONA_RUNNING_MAX)
-        call_fail_with(c, 429, "", "too many contexts in this sandbox; remove some");
+        call_fail_with(c, 429, "", "this sandbox has %d contexts, the maximum; remove some",
+                       DAYTONA_RUNNING_MAX);
     else if (id_make("ctx_", name, &e) < 0)
         call_fail(c, &e);
     else
@@ -135,7 +139,7 @@ static void remove_daytona_context(struct call *c)
     if (p)
         background_remove(c, p);
     else
-        call_fail_with(c, 404, "NOT_FOUND", "there is no such context");
+        call_fail_missing(c, "context", c->params[1]);
 }
 
 /* --- an execution --- */
@@ -197,7 +201,7 @@ static void execute_daytona_request(struct interpreter_run *k)
     struct err e;
 
     if (code_prepare(&k->run, k->asked.code, &k->asked.env, &e) < 0)
-        refuse_run(k, "the code is too long");
+        refuse_run(k, e.msg);
     else
         code_execute(&k->run, seconds * NS_PER_S);
 }
@@ -212,6 +216,14 @@ static void on_default_context_started(struct background *b, int r, const struct
         execute_daytona_request(k);
 }
 
+static void refuse_missing_context(struct interpreter_run *k, const char *name)
+{
+    char why[96];
+
+    snprintf(why, sizeof why, "there is no context '%.64s'", name);
+    refuse_run(k, why);
+}
+
 static void find_then_execute(struct interpreter_run *k)
 {
     const char *name = k->asked.context && k->asked.context[0] ? k->asked.context : DEFAULT;
@@ -223,7 +235,7 @@ static void find_then_execute(struct interpreter_run *k)
     else if (strcmp(name, DEFAULT) == 0)
         start_context(&k->run, name, DAYTONA_HOME, on_default_context_started);
     else
-        refuse_run(k, "there is no such context");
+        refuse_missing_context(k, name);
 }
 
 static void on_interpreter_message(struct ws *w, enum frame_op op, struct str data)

@@ -19,7 +19,9 @@ int daytona_make_labels(struct call *c, const struct json_map *given, const char
         return r;
     all = arena_array(&c->own, written.n + 1, sizeof *all);
     if (!all)
-        return err_set(e, ERR_TOO_BIG, "labels: too many");
+        return err_set(e, ERR_TOO_BIG,
+                       "labels: %zu labels need more memory than the allowed %zu bytes",
+                       written.n + 1, c->own.max);
     for (size_t i = 0; i < written.n; i++) /* no reserved names: slashes are escaped */
         all[n++] = written.p[i];
     if (name && name[0]) {

@@ -260,12 +260,14 @@ static bool check_new_pty(struct call *c, struct pty_request *q)
     p = background_find(c->sandbox, DAYTONA_PTY, str_from(q->id));
     if (p) {
         process_unref(p);
-        call_fail_with(c, 409, "CONFLICT", "a terminal with this name already exists");
+        call_fail_with(c, 409, "CONFLICT", "terminal '%s' already exists; choose another id",
+                       q->id);
         return false;
     }
     if (background_count(c->sandbox, DAYTONA_PTY) < DAYTONA_RUNNING_MAX)
         return true;
-    call_fail_with(c, 429, "", "too many terminals in this sandbox; remove some");
+    call_fail_with(c, 429, "", "this sandbox has %d terminals, the maximum; remove some",
+                   DAYTONA_RUNNING_MAX);
     return false;
 }
 
@@ -347,7 +349,7 @@ static struct process *find_pty(struct call *c)
     struct process *p = background_find(c->sandbox, DAYTONA_PTY, c->params[1]);
 
     if (!p)
-        call_fail_with(c, 404, "NOT_FOUND", "there is no such terminal");
+        call_fail_missing(c, "terminal", c->params[1]);
     return p;
 }
 

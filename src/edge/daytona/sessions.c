@@ -259,7 +259,7 @@ static struct process *find_daytona_session(struct call *c)
     struct process *p = background_find(c->sandbox, DAYTONA_SESSION, c->params[1]);
 
     if (!p)
-        call_fail_with(c, 404, "NOT_FOUND", "there is no such session");
+        call_fail_missing(c, "session", c->params[1]);
     return p;
 }
 
@@ -328,7 +328,7 @@ static void answer_command(struct session_call *t)
             call_answer(t->shell.call, 200, write_command, n);
             return;
         }
-    call_fail_with(t->shell.call, 404, "NOT_FOUND", "there is no such command");
+    call_fail_missing(t->shell.call, "command", str_from(t->id));
 }
 
 static void get_command(struct call *c)
@@ -356,7 +356,7 @@ static void write_command_logs(struct json_writer *w, const void *what)
 static void answer_logs(struct session_call *t)
 {
     if (!t->seen)
-        call_fail_with(t->shell.call, 404, "NOT_FOUND", "there is no such command");
+        call_fail_missing(t->shell.call, "command", str_from(t->id));
     else if (t->too_big)
         call_fail_with(t->shell.call, 413, "",
                        "the command wrote more than 8 MiB; follow its logs");
@@ -397,7 +397,9 @@ static void list_next_session(struct session_call *t)
 {
     process_unref(take_ptr(t->shell.process));
     if (t->too_big) {
-        call_fail_with(t->shell.call, 413, "", "the list of sessions is too large for an answer");
+        call_fail_with(t->shell.call, 413, "",
+                       "the list of sessions is longer than %zu bytes; remove some sessions",
+                       t->both.max);
         return;
     }
     if (t->at == t->n) {
@@ -492,9 +494,10 @@ static void create_daytona_session(struct call *c)
     p = background_find(c->sandbox, DAYTONA_SESSION, str_from(q.id));
     if (p) {
         process_unref(p);
-        call_fail_with(c, 409, "CONFLICT", "a session with this name already exists");
+        call_fail_with(c, 409, "CONFLICT", "session '%s' already exists; choose another id", q.id);
     } else if (background_count(c->sandbox, DAYTONA_SESSION) >= DAYTONA_RUNNING_MAX) {
-        call_fail_with(c, 429, "", "too many sessions in this sandbox; remove some");
+        call_fail_with(c, 429, "", "this sandbox has %d sessions, the maximum; remove some",
+                       DAYTONA_RUNNING_MAX);
     } else {
         start_session_shell(c, q.id);
     }
@@ -584,7 +587,9 @@ static int write_session_command(struct session_call *t, const char *command, st
                             t->id) < 0 ||
                    session_encode(str_from(command), &t->shell.input) < 0 ||
                    buf_add_c(&t->shell.input, '\n') < 0))
-        r = err_set(e, ERR_TOO_BIG, "command: is too long");
+        r = err_set(e, ERR_TOO_BIG,
+                    "command: is longer than %zu bytes when encoded; upload it as a file",
+                    t->shell.input.max);
     return r;
 }
 

@@ -136,7 +136,7 @@ static const struct snapshot *find_daytona_snapshot(struct call *c)
     const struct snapshot *s = snapshot_find(c->api->control, &c->caller, c->params[0]);
 
     if (!s)
-        call_fail_with(c, 404, "not_found", "there is no such snapshot");
+        call_fail_missing(c, "snapshot", c->params[0]);
     return s;
 }
 

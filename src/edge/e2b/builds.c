@@ -189,7 +189,9 @@ int build_new(struct call *c, const char *name, struct e2b_build **ret, struct e
         r = id_make("tpl_", b->template, e);
     b->labels = c->caller.labels;
     if (r >= 0 && !json_map_copy(&b->labels, &b->arena))
-        r = err_set(e, ERR_TOO_BIG, "the token has too many labels");
+        r = err_set(e, ERR_TOO_BIG,
+                    "the labels of the token need more memory than the %zu bytes of a build",
+                    b->arena.max);
     if (r < 0) {
         build_free(b);
         return r;

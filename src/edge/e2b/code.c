@@ -137,7 +137,7 @@ static void execute_e2b_code(struct call *c)
         code_session_start(&k->run, q.kernel, background_tag(c, TAG, id), e2b_home(c, "user"),
                            on_default_session_started);
     else
-        call_fail_with(c, 404, "not_found", "there is no such context");
+        call_fail_missing(c, "context", str_from(id));
 }
 
 /* --- contexts --- */
@@ -180,7 +180,8 @@ static void create_e2b_context(struct call *c)
         !(cwd = e2b_path(c, "user", str_from(q.cwd))))
         return;
     if (background_count(c->sandbox, TAG) >= CONTEXTS_MAX)
-        call_fail_with(c, 429, "quota", "too many contexts in this sandbox; remove some");
+        call_fail_with(c, 429, "quota", "this sandbox has %d contexts, the maximum; remove some",
+                       CONTEXTS_MAX);
     else if (id_make("ctx_", id, &e) < 0)
         call_fail(c, &e);
     else
@@ -220,7 +221,7 @@ static void kill_code_session(struct call *c, const struct watcher_events *event
     struct code_run *r;
 
     if (!p) {
-        call_fail_with(c, 404, "not_found", "there is no such context");
+        call_fail_missing(c, "context", c->params[0]);
         return;
     }
     r = code_run_new(c, sizeof *r, NULL);

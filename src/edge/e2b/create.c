@@ -57,8 +57,10 @@ static void answer_e2b_create(struct call *c, int r, const struct err *e)
     if (r < 0)
         call_fail(c, e);
     else if (!op->record)
-        call_fail_with(c, 500, "bug",
-                       "the sandbox was created, but its record is too large for the answer");
+        call_fail_with(
+            c, 500, "bug",
+            "the sandbox was created, but its record needs more memory than an answer may "
+            "have; Sandbox.list() shows it");
     else
         call_answer(c, 201, e2b_write_made, &s);
 }

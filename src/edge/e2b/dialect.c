@@ -341,7 +341,8 @@ static void proxy_e2b_port(struct call *c)
 
 static void fail_e2b_path(struct call *c)
 {
-    call_fail_with(c, 404, "not_found", "there is no such path");
+    call_fail_with(c, 404, "not_found",
+                   "this path of E2B's API is not supported; docs/e2b.md lists the supported ones");
 }
 
 static void fail_envd_path(struct call *c)

@@ -60,7 +60,10 @@ static void answer_e2b_listing(struct box_page *p)
 
     l.rows = arena_array(&p->query.arena, p->query.n + 1, sizeof(struct sandbox_record *));
     if (!l.rows) {
-        (void)err_set(&e, ERR_TOO_BIG, "limit: the answer would be too large; use a smaller limit");
+        (void)err_set(&e, ERR_TOO_BIG,
+                      "limit: %zu sandboxes need more memory than the allowed %zu bytes; use a "
+                      "smaller limit",
+                      p->query.n, p->query.arena.max);
         call_fail(p->call, &e);
         return;
     }

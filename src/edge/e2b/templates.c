@@ -177,7 +177,7 @@ static void delete_template(struct call *c)
     } else if (s) {
         snapshot_delete_for(c, s);
     } else {
-        call_fail_with(c, 404, "not_found", "no such template or snapshot");
+        call_fail_missing(c, "template or snapshot", c->params[0]);
     }
 }
 
@@ -271,7 +271,7 @@ static struct e2b_build *find_build(struct call *c, struct str id)
     struct e2b_build *b = build_find(c, c->params[0], id);
 
     if (!b)
-        call_fail_with(c, 404, "not_found", "there is no such build");
+        call_fail_missing(c, "build", id.n ? id : c->params[0]);
     return b;
 }
 
@@ -298,8 +298,11 @@ static void show_upload_location(struct call *c)
     if (!b)
         return;
     if (!f) {
-        call_fail_with(c, 400, "invalid",
-                       "files: the hash is too long, or the build has too many files");
+        call_fail_with(
+            c, 400, "invalid",
+            "files: the hash is empty or longer than %d bytes, or the build has %d files, "
+            "the maximum",
+            BUILD_HASH_MAX - 1, BUILD_FILES_MAX);
         return;
     }
     e2b_upload_token(c->api, b->id, f->hash, token);

@@ -384,7 +384,7 @@ static void create_watcher(struct call *c)
         !find_watched_path(c, &q, &user, &top))
         return;
     if (count_watchers(c) >= KEPT_MAX) {
-        rpc_fail(c, 429, "too many watchers in this sandbox; remove some");
+        rpc_fail(c, 429, "this sandbox has %d watchers, the maximum; remove some", KEPT_MAX);
         return;
     }
     k = new0(sizeof *k);
@@ -415,7 +415,7 @@ static struct polled_watcher *read_named_watcher(struct call *c)
         if (strcmp(k->id, q.watcher) == 0 && strcmp(k->sandbox, box) == 0 && !k->call)
             return k;
     }
-    rpc_fail(c, 404, "there is no such watcher in this sandbox");
+    rpc_fail(c, 404, "there is no watcher '%.64s' in sandbox %s", q.watcher, box);
     return NULL;
 }
 

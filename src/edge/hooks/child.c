@@ -71,7 +71,7 @@ static int read_child_output(struct hook_child *c, struct buf *in, struct err *e
     ssize_t n;
 
     if (buf_room(in, PIECE, &room) < 0)
-        return err_set(e, ERR_TOO_BIG, "its output is too large");
+        return err_set(e, ERR_TOO_BIG, "its output is longer than %zu bytes", in->max);
     n = read(c->from, room, PIECE);
     if (n < 0 && errno != EINTR && errno != EAGAIN)
         return err_sys(e, "reading its output");

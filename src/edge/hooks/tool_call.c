@@ -13,7 +13,7 @@ static int finish_message(struct json_writer *w, struct buf *out, struct err *e)
     int r = json_writer_finish(w, e);
 
     if (r >= 0 && buf_add_c(out, '\n') < 0)
-        r = err_set(e, ERR_TOO_BIG, "the message is too large");
+        r = err_set(e, ERR_TOO_BIG, "the message to the server is longer than %zu bytes", out->max);
     return r;
 }
 
@@ -148,8 +148,9 @@ static int receive_result(struct tool_call *t, const struct json *result, struct
         return fail_upstream("the tool requires more input", kind, e);
     t->stage = TOOL_CALL_DONE;
     if (!answer) /* older servers have no structured content */
-        return buf_add(t->answer, text) < 0 ? err_set(e, ERR_TOO_BIG, "the answer is too large")
-                                            : 0;
+        return buf_add(t->answer, text) < 0
+                   ? err_set(e, ERR_TOO_BIG, "the answer is longer than %zu bytes", t->answer->max)
+                   : 0;
     json_writer_init(&w, t->answer, JSON_COMPACT);
     json_put_tree(&w, answer);
     return json_writer_finish(&w, e);

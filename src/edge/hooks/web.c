@@ -60,7 +60,8 @@ static int receive_hook_answer(struct hook_web *w, const struct fetch_answer *a,
     if (a->status > 299)
         return 0; /* handled by refuses_hello() */
     if (session.n && !str_copy(session, w->session, sizeof w->session))
-        return err_set(e, ERR_UPSTREAM, "the server's session id is too long");
+        return err_set(e, ERR_UPSTREAM, "the server's session id is longer than %zu bytes",
+                       sizeof w->session - 1);
     return receive_body(w, fetch_answer_header(a, "Content-Type"), a->body, e);
 }
 
@@ -132,7 +133,8 @@ static int exchange_by_web(struct hook_web *w, struct err *e)
         (void)str_cut(rest, '\n', &line);
         at += line.n + 1;
         if (buf_add(&message, line) < 0) /* received data may move the pending output */
-            return err_set(e, ERR_TOO_BIG, "the message is too large");
+            return err_set(e, ERR_TOO_BIG, "the message to the server is longer than %d bytes",
+                           TO_SEND_MAX);
         r = exchange_message(w, FETCH_POST, buf_str(&message), e);
     }
     return r;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "edge/mcp/line.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -134,6 +135,14 @@ static void refuse_line_message(struct mcp_line *n, enum rpc_code code, struct s
     send_line_message(&n->out, buf_str(&text));
 }
 
+static void refuse_long_message(struct mcp_line *n)
+{
+    char why[64];
+
+    snprintf(why, sizeof why, "the message is longer than %zu bytes", n->in.max);
+    refuse_line_message(n, RPC_INVALID_REQUEST, STR(""), why);
+}
+
 static void on_line_drain_timeout(struct loop_timer *t)
 {
     struct mcp_line *n = container_of(t, struct mcp_line, drain);
@@ -199,7 +208,7 @@ static void on_line_data(struct http_exchange *x, struct str data)
         if (!n->skipping && buf_add(&n->in, (struct str){ data.p, end }) < 0) {
             n->skipping = true;
             buf_done(&n->in);
-            refuse_line_message(n, RPC_INVALID_REQUEST, STR(""), "the message is too long");
+            refuse_long_message(n);
         }
         if (end == data.n)
             return;

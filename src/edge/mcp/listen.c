@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Notifications of changes, to sessions that subscribed and to streams of stateless clients. */
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -13,7 +15,7 @@
 
 enum { NOTE_MAX = 32 << 10 };
 #define QUIET         NS_PER_S
-#define NOTHING_THERE "there is no such resource to watch"
+#define NOTHING_THERE "there is no resource with this URI to watch; resources/list names them"
 
 static const struct {
     const char *wish, *method;
@@ -377,14 +379,20 @@ void mcp_watched_by(struct mcp_request *r, struct mcp_source *x)
         grant_wish(r, x);
 }
 
-void mcp_not_watched(struct mcp_request *r, const char *why)
+void mcp_not_watched(struct mcp_request *r, const char *fmt, ...)
 {
+    struct err e;
+    va_list ap;
+
     if (mcp_is_finished(r))
         return;
+    va_start(ap, fmt);
+    vsnprintf(e.msg, sizeof e.msg, fmt, ap);
+    va_end(ap);
     if (r->wishes)
         settle_wish(r);
     else
-        mcp_fail_uri(r, mcp_param_str(r, "uri"), why);
+        mcp_fail_uri(r, mcp_param_str(r, "uri"), "%s", e.msg);
 }
 
 void mcp_wishes_done(struct mcp_request *r)

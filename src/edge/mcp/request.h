@@ -149,7 +149,9 @@ void mcp_page_resource(struct json_writer *w, struct str uri, const char *name,
 void mcp_read_text(struct mcp_request *r, struct str uri, const char *type, struct str text);
 void mcp_read_json(struct mcp_request *r, struct str uri, mcp_write_fn *write, const void *what);
 void mcp_read_bytes(struct mcp_request *r, struct str uri, const char *type, struct str data);
-void mcp_fail_uri(struct mcp_request *r, struct str uri, const char *why);
+void mcp_fail_uri(struct mcp_request *r, struct str uri, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+void mcp_fail_no_resource(struct mcp_request *r, struct str uri);
 void mcp_prompt_text(struct mcp_request *r, const char *description, struct str text);
 void mcp_offer_value(struct mcp_request *r, struct str value);
 void mcp_completed(struct mcp_request *r);
@@ -158,6 +160,7 @@ void mcp_watched(struct mcp_request *r, bool there);
 /* … may be watched, and x reports its changes; … */
 void mcp_watched_by(struct mcp_request *r, struct mcp_source *x);
 /* … cannot be watched. */
-void mcp_not_watched(struct mcp_request *r, const char *why);
+void mcp_not_watched(struct mcp_request *r, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* resources/…: listing, reading and watching. */
 #include "base/own.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
 #include "lib/crypto/encode.h"
 #include "edge/mcp/internal.h"
 
@@ -82,7 +86,7 @@ void mcp_resources_read(struct mcp_request *r)
     if (o->read)
         o->read(r, uri);
     else
-        mcp_fail_uri(r, uri, "there is no such resource");
+        mcp_fail_no_resource(r, uri);
 }
 
 static struct json_writer *begin_contents(struct mcp_request *r, struct str uri, const char *type)
@@ -147,10 +151,23 @@ static void write_uri(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
-void mcp_fail_uri(struct mcp_request *r, struct str uri, const char *why)
+void mcp_fail_uri(struct mcp_request *r, struct str uri, const char *fmt, ...)
 {
-    mcp_fail_with(r, mcp_is_new(r->version) ? (int)RPC_INVALID_PARAMS : (int)MCP_NO_RESOURCE, why,
+    struct err e;
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(e.msg, sizeof e.msg, fmt, ap);
+    va_end(ap);
+    mcp_fail_with(r, mcp_is_new(r->version) ? (int)RPC_INVALID_PARAMS : (int)MCP_NO_RESOURCE, e.msg,
                   write_uri, &uri);
+}
+
+void mcp_fail_no_resource(struct mcp_request *r, struct str uri)
+{
+    mcp_fail_uri(r, uri,
+                 "there is no resource with this URI; resources/list and resources/templates/list "
+                 "name them");
 }
 
 /* --- watching --- */

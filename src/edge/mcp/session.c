@@ -51,9 +51,13 @@ int mcp_session_new(struct mcp_server *server, const char *peer, void *user,
     const char *holder = peer[0] && server->offer->holder ? server->offer->holder(user) : peer;
     const char *family = peer[0] && server->offer->family ? server->offer->family(user) : "";
     struct mcp_session *s = new0(sizeof *s);
-    int r = is_session_limit_reached(server, peer, holder, family)
-                ? err_set(e, ERR_BUSY, "there are too many sessions already")
-                : id_make("mcp_", s->id, e);
+    int r =
+        is_session_limit_reached(server, peer, holder, family)
+            ? err_set(e, ERR_BUSY,
+                      "the limit of sessions is reached (%d in total, %d per client and owner); "
+                      "end some",
+                      MCP_SESSIONS_MAX, MCP_SESSIONS_PEER_MAX)
+            : id_make("mcp_", s->id, e);
 
     if (r < 0) {
         free(s);

@@ -132,9 +132,11 @@ static int new_mcp_task(struct mcp_request *r, struct mcp_task **ret, struct err
     int res;
 
     if (!make_task_room(s, r->session->key, 1, 0) || !make_task_room(s, NULL, 1, 0))
-        return err_set(e, ERR_BUSY,
-                       "too many tasks (limits: %d per client, %d in total); wait for some to end",
-                       TASKS_PEER_MAX, TASKS_MAX);
+        return err_set(
+            e, ERR_BUSY,
+            "the limit of tasks is reached (%d per client, %d in total); wait for some to "
+            "end",
+            TASKS_PEER_MAX, TASKS_MAX);
     t = new0(sizeof *t);
     res = id_make("tsk_", t->id, e);
     if (res < 0) {
@@ -257,9 +259,10 @@ static struct mcp_task *find_own_task(struct mcp_request *r)
         if (str_eq(id, str_from(t->id)) && strcmp(t->key, r->session->key) == 0 && !r->trust.less)
             return t; /* a message with less trust than its session cannot see tasks */
     }
-    mcp_fail(
-        r, RPC_INVALID_PARAMS,
-        "taskId: no such task; results are kept for an hour, or until newer ones need the space");
+    mcp_fail(r, RPC_INVALID_PARAMS,
+             "taskId: there is no task '%.*s'; results are kept for an hour, or until newer ones "
+             "need the space",
+             (int)(id.n < ID_MAX ? id.n : ID_MAX), id.n ? id.p : "");
     return NULL;
 }
 

@@ -129,7 +129,9 @@ static void on_call_takes_long(struct loop_timer *t)
 static void begin_call(struct mcp_request *r)
 {
     if ((r->tool->hints & MCP_MUST_BE_TASK) && !mcp_task_begin(r))
-        mcp_fail(r, RPC_INTERNAL, "there are too many tasks: wait for some of yours to end");
+        mcp_fail(
+            r, RPC_INTERNAL,
+            "the tool must run as a task, and the limit of tasks is reached: wait for some to end");
     else if ((r->tool->hints & MCP_MAY_BE_TASK) && (r->can & MCP_CAN_TASKS))
         loop_timer_start(r->session->loop, &r->long_after, clock_mono() + TASK_AFTER,
                          on_call_takes_long, NULL);

@@ -106,7 +106,7 @@ static void on_approval_found(struct store_query *q, int r, const struct err *e)
     if (r < 0)
         call_fail(s->call, e);
     else if (q->n == 0 || !may_see_approval(s->call, &q->approvals[0]))
-        call_fail_with(s->call, 404, "not_found", "there is no such call");
+        call_fail_missing(s->call, "held call", s->call->params[0]);
     /* A caller whose trust was lowered sees only results of tools that it could call itself. */
     else if (!who->trusted && !mcp_token_allows(who, q->approvals[0].tool, &v))
         call_fail_with(s->call, 403, "denied",
@@ -163,7 +163,7 @@ static void rest_show_approval(struct call *c)
     if (call_query_number(c, "wait", WAIT_MOST_S, &wait) < 0)
         return;
     if (!id_valid("req_", c->params[0])) {
-        call_fail_with(c, 404, "not_found", "there is no such call");
+        call_fail_missing(c, "held call", c->params[0]);
         return;
     }
     s = call_state(c, sizeof *s, stop_approval_wait);
@@ -280,7 +280,7 @@ static void rest_decide_call(struct call *c)
     held = approvals_find(c->api->trust, c->params[0]);
     if (!id_valid("req_", c->params[0]) || (held && !caller_labels_fit(&labels, &held->labels)) ||
         (m.role != ROLE_MASTER && !may_see_approval(c, held))) {
-        call_fail_with(c, 404, "not_found", "there is no such waiting call");
+        call_fail_missing(c, "waiting call", c->params[0]);
         return;
     }
     d = call_state(c, sizeof *d, NULL);

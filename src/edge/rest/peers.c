@@ -150,7 +150,7 @@ static struct peer *find_peer_of_call(struct call *c)
 
     if (p && !p->is_token && is_visible_peer(c, p))
         return p;
-    call_fail_with(c, 404, "not_found", "there is no such peer");
+    call_fail_missing(c, "peer", c->params[0]);
     return NULL;
 }
 

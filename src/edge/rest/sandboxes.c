@@ -63,7 +63,10 @@ static void on_sandbox_created(struct create_op *op, int r, const struct err *e)
         call_fail_sandbox(c, e, op->record ? op->record->id : NULL,
                           op->record ? op->record->step : NULL);
     } else if (!op->record) {
-        call_fail_with(c, 500, "bug", "the sandbox was created, but its record is too big to show");
+        call_fail_with(
+            c, 500, "bug",
+            "the sandbox was created, but its record needs more memory than an answer may "
+            "have; `sandboxer list` shows it");
     } else {
         snprintf(location, sizeof location, "/v1/sandboxes/%s", op->record->id);
         call_answer_at(c,
@@ -89,7 +92,8 @@ static int copy_idempotency_key(struct call *c, struct create_op *op, struct err
     op->idempotency_key = (struct str){ arena_dup(&c->arena, key), key.n };
     op->body = (struct str){ arena_dup(&c->arena, body.n ? body : STR("")), body.n };
     if (!op->idempotency_key.p || !op->body.p)
-        return err_set(e, ERR_TOO_BIG, "the request is too big");
+        return err_set(e, ERR_TOO_BIG, "the request needs more memory than the allowed %zu bytes",
+                       c->arena.max);
     return 0;
 }
 

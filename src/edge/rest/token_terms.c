@@ -77,7 +77,9 @@ static int read_network_list(const struct json *v, struct arena *a, struct str *
     ret->p = arena_dup(a, buf_str(&text));
     ret->n = text.n;
     if (!ret->p)
-        return err_set(e, ERR_TOO_BIG, "capabilities.network: too long");
+        return err_set(e, ERR_TOO_BIG,
+                       "capabilities.network: needs more memory than the %zu bytes of a request",
+                       a->max);
     return err_wrap(e, approval_check(*ret, e), "capabilities");
 }
 

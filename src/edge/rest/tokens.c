@@ -363,7 +363,7 @@ static void rest_revoke_token(struct call *c)
     struct token_call *t;
 
     if (!id_valid("tok_", c->params[0])) {
-        call_fail_with(c, 404, "not_found", "there is no such token");
+        call_fail_missing(c, "token", c->params[0]);
         return;
     }
     t = new_token_call(c, on_token_revoked);

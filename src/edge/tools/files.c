@@ -120,8 +120,12 @@ static void on_tool_read_ended(struct mcp_run *run, const struct backend_end *en
     struct file_call *f = container_of(run, struct file_call, run);
     struct mcp_request *r = run->request;
 
-    if (f->uri.p && (run->failure.code || f->too_big))
-        mcp_fail_uri(r, f->uri, f->too_big ? "the file is too big" : run->failure.msg);
+    if (f->uri.p && f->too_big)
+        mcp_fail_uri(r, f->uri,
+                     "%.120s has more than %zu bytes; read a part of it with sandbox_exec",
+                     f->in.path, f->data.max);
+    else if (f->uri.p && run->failure.code)
+        mcp_fail_uri(r, f->uri, "%s", run->failure.msg);
     else if (run->failure.code)
         mcp_fail_err(r, "The file could not be read", &run->failure);
     else if (f->too_big)
@@ -143,7 +147,7 @@ static void on_tool_read_failed(struct mcp_run *run, const struct err *e)
     struct file_call *f = container_of(run, struct file_call, run);
 
     if (f->uri.p)
-        mcp_fail_uri(run->request, f->uri, e->msg);
+        mcp_fail_uri(run->request, f->uri, "%s", e->msg);
     else
         mcp_fail_err(run->request, "The file could not be read", e);
 }

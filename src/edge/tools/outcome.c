@@ -129,7 +129,7 @@ static void on_held_call_found(struct store_query *q, int r, const struct err *e
     else if (r < 0)
         mcp_fail(request, RPC_INTERNAL, "%s", e->msg);
     else if (!own && o->uri.p)
-        mcp_fail_uri(request, o->uri, "there is no such resource");
+        mcp_fail_no_resource(request, o->uri);
     else if (!own)
         mcp_fail(request, RPC_INVALID_PARAMS, "_meta: there is no held call %s of this client",
                  o->id);
@@ -212,7 +212,7 @@ void mcp_approval_read(struct mcp_request *r, struct str uri, struct str id)
     struct held_outcome *o;
 
     if (!id_valid("req_", id)) {
-        mcp_fail_uri(r, uri, "there is no such resource");
+        mcp_fail_no_resource(r, uri);
         return;
     }
     o = new_outcome(r, id);

@@ -29,7 +29,8 @@ static void answer_untrusted_prompt(struct mcp_request *r, const struct json *v)
         buf_addf(&text, "\nIts stated purpose: %.2000s\n", purpose.p);
     buf_add(&text, STR("\nThe code, up to the end of this message:\n\n"));
     if (buf_add(&text, mcp_text(v, "code")) < 0)
-        mcp_fail(r, RPC_INVALID_PARAMS, "code: is too long");
+        mcp_fail(r, RPC_INVALID_PARAMS, "code: is longer than %d bytes with the prompt around it",
+                 MCP_IN_MAX);
     else
         mcp_prompt_text(r, "Run untrusted code in a sandbox", buf_str(&text));
 }

@@ -179,7 +179,7 @@ static void read_allowed_resource(struct mcp_request *r)
 
     if (!split_sandbox_uri(uri, &id, &rest) ||
         !control_find_now(mcp_client_of(r)->control, mcp_caller(r->session), id, &s)) {
-        mcp_fail_uri(r, uri, "there is no such resource");
+        mcp_fail_no_resource(r, uri);
         return;
     }
     if (!rest.n)
@@ -194,7 +194,7 @@ static void read_allowed_resource(struct mcp_request *r)
     else if (str_starts(rest, STR("files/")))
         mcp_read_file(r, s, json_get(r->arguments, STR("path"))->s.p, uri);
     else
-        mcp_fail_uri(r, uri, "there is no such resource");
+        mcp_fail_no_resource(r, uri);
     sandbox_unref(s);
 }
 
@@ -237,9 +237,9 @@ void mcp_read_resource(struct mcp_request *r, struct str uri)
     if (str_starts(uri, STR("approval://"))) {
         mcp_approval_read(r, uri, (struct str){ uri.p + 11, uri.n - 11 });
     } else if (!split_sandbox_uri(uri, &id, &rest)) {
-        mcp_fail_uri(r, uri, "there is no such resource");
+        mcp_fail_no_resource(r, uri);
     } else if (!find_equal_tool(rest, &r->arena, &call)) {
-        mcp_fail_uri(r, uri, "the path is not well encoded");
+        mcp_fail_uri(r, uri, "the path in the URI is not valid percent-encoded UTF-8");
     } else {
         r->arguments = make_tool_args(&r->arena, id, call.path);
         mcp_authorize_as(r, &(struct mcp_equal){ call.tool, r->arguments,

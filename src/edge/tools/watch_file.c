@@ -131,7 +131,7 @@ static void on_file_watch_ended(struct dir_watch *d, const struct err *e)
     r = take_watch_request(x);
     if (r) {
         r->on_cancel = NULL;
-        mcp_not_watched(r, e ? e->msg : "the file cannot be watched");
+        mcp_not_watched(r, "%s: %s", x->path, e ? e->msg : "the watch ended; subscribe again");
         mcp_request_unref(r);
     }
     if (r || x->unwanted)
@@ -147,7 +147,8 @@ void mcp_watch_file(struct mcp_request *r, struct sandbox *s, const char *path)
     struct file_source *x;
 
     if (m->files_watched >= MCP_FILES_WATCHED_MAX) {
-        mcp_not_watched(r, "too many watched files in this session; unsubscribe from some");
+        mcp_not_watched(r, "this session watches %d files, the maximum; unsubscribe from some",
+                        MCP_FILES_WATCHED_MAX);
         return;
     }
     x = new0(sizeof *x + n);

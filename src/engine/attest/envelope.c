@@ -62,7 +62,8 @@ int attest_envelope_write(const unsigned char private_key[static CRYPTO_SIGN_KEY
     (void)crypto_hex((struct str){ (const char *)digest, KEY_ID_SIZE / 2 }, &id);
     if (crypto_base64(text, &payload) < 0 ||
         crypto_base64((struct str){ (const char *)signature, sizeof signature }, &sig) < 0)
-        return err_set(e, ERR_TOO_BIG, "the signed text is too long");
+        return err_set(e, ERR_TOO_BIG, "the text to sign is larger than %d MiB",
+                       ATTEST_TEXT_MAX >> 20);
     json_writer_init(&w, out, JSON_PRETTY);
     json_begin_object(&w);
     json_field_str(&w, "payloadType", STR(ATTEST_TYPE));

@@ -65,7 +65,9 @@ static int read_attested_link(struct attest_files *f, int dir, const char *name,
     if (n < 0)
         return err_sys(e, "reading the link %s", one->path);
     one->target = arena_dup(&f->arena, (struct str){ target, (size_t)n });
-    return one->target ? 0 : err_set(e, ERR_TOO_BIG, "not enough memory for the list of files");
+    return one->target ? 0
+                       : err_set(e, ERR_TOO_BIG, "the list of files needs more than %zu bytes",
+                                 f->arena.max);
 }
 
 /* The path of a name in the deepest level. */
@@ -167,8 +169,11 @@ static int add_attested_entry(struct attest_files *f, const struct attest_readin
             abort();
     }
     if (!one.path)
-        return err_set(e, ERR_TOO_BIG,
-                       "a path is too long, or not enough memory for the list of files");
+        return err_set(
+            e, ERR_TOO_BIG,
+            "%.80s: its path is longer than %d bytes, or the list of files needs more than "
+            "%zu",
+            name, TREE_PATH_MAX - 1, f->arena.max);
     r = read_attested_entry(f, how, walk_top(w)->fd, name, &one, e);
     if (r < 0)
         return r;

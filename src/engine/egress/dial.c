@@ -184,7 +184,8 @@ static int receive_proxy_answer(struct dial *d, struct err *e)
         return err_sys(e, "exchanging messages with the upstream proxy");
     d->n_ = had + take;
     if (r == 0 && d->n_ == sizeof d->talk_)
-        return err_set(e, ERR_TOO_BIG, "the answer of the upstream proxy is too long");
+        return err_set(e, ERR_TOO_BIG, "the answer of the upstream proxy has more than %zu bytes",
+                       sizeof d->talk_);
     return r;
 }
 

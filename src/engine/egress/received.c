@@ -24,7 +24,7 @@ static int read_policy_bytes(int fd, struct buf *ret, struct err *e)
         return err_set(e, ERR_TOO_BIG, "a policy must be a regular file of at most %zu bytes",
                        ret->max);
     if (buf_room(ret, (size_t)st.st_size, &to) < 0)
-        return err_set(e, ERR_TOO_BIG, "the policy is too long");
+        return err_set(e, ERR_TOO_BIG, "the policy has more than %zu bytes", ret->max);
     n = pread_full(fd, to, (size_t)st.st_size, 0);
     if (n < 0)
         return err_sys(e, "reading the policy");
@@ -90,7 +90,9 @@ static int parse_allow_items(int fd, struct arena *a, struct egress_policy *ret,
             return err_set(e, ERR_INVALID, "item %zu contains a NUL byte", n + 1);
         items[n] = arena_dup(a, line);
         if (!items[n++])
-            return err_set(e, ERR_TOO_BIG, "the items are too long");
+            return err_set(e, ERR_TOO_BIG,
+                           "item %zu: the items need more memory than the allowed %zu bytes", n,
+                           a->max);
     }
     return egress_from_allow((struct json_strs){ items, n }, a, ret, e);
 }

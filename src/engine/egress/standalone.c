@@ -45,7 +45,8 @@ static int watched_file_open(struct watched_file *p, const char *path, struct er
     if (!path)
         return 0;
     if (!str_copy(str_from(path), p->path, sizeof p->path))
-        return err_set(e, ERR_INVALID, "%.64s…: the path is too long", path);
+        return err_set(e, ERR_INVALID, "%.64s…: the path has more than %zu bytes", path,
+                       sizeof p->path - 1);
     memcpy(copy, p->path, sizeof copy);
     p->dir = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (p->dir < 0)

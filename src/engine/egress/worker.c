@@ -228,7 +228,7 @@ static int serve_policy(struct worker *w, const void *message, struct ipc_fds *f
     int r;
 
     if (!member)
-        return err_set(e, ERR_NOT_FOUND, "no such sandbox");
+        return err_set(e, ERR_NOT_FOUND, "this worker does not serve sandbox %s", m->id);
     if (m->generation <= member->box->generation)
         return err_set(e, ERR_INVALID,
                        "the generation of a policy must be greater than the last one's");

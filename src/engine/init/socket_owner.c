@@ -148,7 +148,9 @@ static int add_exe(struct socket_search *s, int dir, uint32_t *ret, struct err *
     n = strlen(path) + 1;
     if (s->n_exes == CONTROL_EXES_MAX || n > sizeof s->text - s->n_text)
         return err_set(e, ERR_TOO_BIG,
-                       "the socket has too many executables, or too long paths, for one answer");
+                       "more than %d executables use the socket, or their paths have more than %zu "
+                       "bytes",
+                       CONTROL_EXES_MAX, sizeof s->text);
     memcpy(s->text + s->n_text, path, n);
     s->n_text += n;
     if (fd >= 0)
@@ -273,7 +275,9 @@ static int scan_fd_table(struct socket_search *s, int dir, const char *path, str
         if (n == (ssize_t)strlen(s->link) && memcmp(link, s->link, (size_t)n) == 0)
             found = 1;
         else if (s->left-- == 0)
-            found = err_set(e, ERR_TOO_BIG, "the sandbox has too many descriptors open");
+            found = err_set(
+                e, ERR_TOO_BIG,
+                "the processes of the sandbox have more descriptors open than can be searched");
     }
     numbers_close(&table);
     act_as_self();

@@ -137,9 +137,12 @@ static int scan_entry(struct watch *w, const char *dir, const struct kernel_dire
         return 0;
     n = snprintf(relative, sizeof relative, "%s%s%s", dir, dir[0] ? "/" : "", d->name);
     if (d->type == KIND_DIR || d->type == KIND_UNKNOWN)
-        added = n < RELATIVE_MAX
-                    ? add_dir(w, relative, e)
-                    : err_set(e, ERR_TOO_BIG, "a path below the watched directory is too long");
+        added =
+            n < RELATIVE_MAX
+                ? add_dir(w, relative, e)
+                : err_set(e, ERR_TOO_BIG,
+                          "%.80s/%.80s: a path below the watched directory has more than %d bytes",
+                          dir, d->name, RELATIVE_MAX - 1);
     if (added >= 0 && tell)
         r = write_watch_event(w, IN_CREATE | (added ? (uint32_t)IN_ISDIR : 0), 0, dir, d->name, e);
     return added < 0 ? added : r;

@@ -57,7 +57,8 @@ static int read_untrapped_link(int dir, const char *name, char room[static CONTR
     if (n < 0)
         return err_sys(e, "following %s", name);
     if (n == CONTROL_PATH_MAX)
-        return err_set(e, ERR_TOO_BIG, "the link %s is too long", name);
+        return err_set(e, ERR_TOO_BIG, "the target of the link %s has more than %d bytes", name,
+                       CONTROL_PATH_MAX - 1);
     room[n] = '\0';
     return 1;
 }

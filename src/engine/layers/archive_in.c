@@ -130,8 +130,8 @@ static int read_snapshot_text(struct archive_in *in, char *out, size_t cap, stru
         return r;
     if (n >= cap)
         return err_set(e, ERR_INVALID,
-                       "the snapshot file has a name or text of %llu bytes, which is too long",
-                       (unsigned long long)n);
+                       "the snapshot file has a name or text of %llu bytes, the maximum is %zu",
+                       (unsigned long long)n, cap - 1);
     r = archive_read(in, out, n, e);
     out[r < 0 ? 0 : n] = '\0';
     if (r >= 0 && strlen(out) != n)

@@ -94,7 +94,8 @@ static int check_layer_stack(const char names[static LAYERS_STACK_MAX][LAYER_NAM
                              bool (*valid)(const char *name), struct err *e)
 {
     if (n > LAYERS_STACK_MAX)
-        return err_set(e, ERR_INVALID, "a stack of %llu layers is too high", (unsigned long long)n);
+        return err_set(e, ERR_INVALID, "a stack has %llu layers, the maximum is %d",
+                       (unsigned long long)n, LAYERS_STACK_MAX);
     for (size_t i = 0; i < n; i++)
         if (!memchr(names[i], '\0', LAYER_NAME_MAX) || !valid(names[i]))
             return err_set(e, ERR_INVALID, "a stack contains an invalid layer name");

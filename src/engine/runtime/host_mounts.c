@@ -61,9 +61,11 @@ static int keep_mount(struct host_mounts *m, const char *path, struct err *e)
         if (strcmp(m->mounts[i].path, path) == 0) /* mounted over: open() reaches the uppermost */
             return 0;
     if (m->n == HOST_MOUNTS_MAX || strlen(path) >= sizeof at->path)
-        return err_set(
-            e, ERR_TOO_BIG,
-            "too many mounts below the system directories, or a path is too long, at %.80s", path);
+        return err_set(e, ERR_TOO_BIG,
+                       "more than %d mounts below the system directories, or a path of more than "
+                       "%zu bytes, at "
+                       "%.80s",
+                       HOST_MOUNTS_MAX, sizeof at->path - 1, path);
     snprintf(at->path, sizeof at->path, "%s", path);
     at->fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (at->fd >= 0 && (fstat(at->fd, &st) < 0 || S_ISLNK(st.st_mode)))
@@ -121,7 +123,7 @@ static int read_mount_lines(struct host_mounts *m, int file, struct err *e)
         if (kept < 0)
             return kept;
         if (kept == (int)sizeof text)
-            return err_set(e, ERR_TOO_BIG, "a line is too long");
+            return err_set(e, ERR_TOO_BIG, "a line has more than %zu bytes", sizeof text);
     }
     return n < 0 ? err_sys(e, "reading it") : 0;
 }

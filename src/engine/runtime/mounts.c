@@ -170,7 +170,8 @@ static int enter_parent_dirs(int root, const char *path, char last[PART_MAX], in
     for (;;) {
         rest = str_cut(rest, '/', &part);
         if (!str_copy(part, last, PART_MAX))
-            return err_set(e, ERR_TOO_BIG, "a component of '%s' is too long", path);
+            return err_set(e, ERR_TOO_BIG, "a component of '%s' has more than %d bytes", path,
+                           PART_MAX - 1);
         if (rest.n == 0)
             break;
         r = step_into(&dir, last, 0755, e);

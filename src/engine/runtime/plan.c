@@ -157,7 +157,8 @@ static int check_plan_limits(const struct plan *p, struct err *e)
     if (p->disk && p->disk < (UINT64_C(64) << 10))
         return err_set(e, ERR_INVALID, "the disk limit is below the minimum of 64K");
     if (p->memory > INT64_MAX || p->disk > INT64_MAX)
-        return err_set(e, ERR_INVALID, "a memory or disk limit is too large");
+        return err_set(e, ERR_INVALID, "a memory or disk limit is larger than %lld bytes",
+                       (long long)INT64_MAX);
     if (p->pids && (p->pids < 2 || p->pids > PLAN_PIDS_MAX))
         return err_set(e, ERR_INVALID,
                        "the pids limit must be from 2 (including the supervisor) to %d",
@@ -225,8 +226,10 @@ int plan_check(const struct plan *p, size_t size, struct err *e)
         return err_set(e, ERR_INVALID, "the launch plan has the wrong size");
     if ((p->flags & ~(uint32_t)PLAN_FLAGS_ALL_) || p->n_layers > PLAN_LAYERS_MAX ||
         p->n_mounts > PLAN_MOUNTS_MAX)
-        return err_set(e, ERR_INVALID,
-                       "the launch plan has unknown flags, or too many layers or mounts");
+        return err_set(
+            e, ERR_INVALID,
+            "the launch plan has unknown flags, more than %d layers or more than %d mounts",
+            PLAN_LAYERS_MAX, PLAN_MOUNTS_MAX);
     if (size < plan_size(p))
         return err_set(e, ERR_INVALID, "the launch plan is truncated");
     if (!listeners_taken_valid(&p->taken))

@@ -245,7 +245,10 @@ static int mount_writable_overlay(struct sandbox_build *b, const char *lower, co
                         lower, upper, work);
 
     if (n < 0 || (size_t)n >= sizeof options)
-        return err_set(e, ERR_TOO_BIG, "too many layers");
+        return err_set(e, ERR_TOO_BIG,
+                       "the mount options of the layers have more than %zu bytes: use an image or "
+                       "snapshot with fewer layers",
+                       sizeof options - 1);
     if (fchdir(b->storage) < 0)
         return err_sys(e, "entering the writable layer");
     r = 0;

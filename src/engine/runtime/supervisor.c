@@ -50,8 +50,8 @@ static int send_start_message(int sock, const void *m, size_t n, int text,
     size_t n_fds = 0;
 
     if (s->n_lent > START_LENT_MAX)
-        return err_set(e, ERR_TOO_BIG, "%zu descriptors are too many to pass to a program",
-                       s->n_lent);
+        return err_set(e, ERR_TOO_BIG, "%zu descriptors to pass to a program, the maximum is %d",
+                       s->n_lent, START_LENT_MAX);
     if (text >= 0)
         fds[n_fds++] = text;
     for (size_t i = 0; i < s->n_lent; i++)

@@ -42,7 +42,8 @@ static int call_for_name(int parent, unsigned long what, int dir, const char *na
     struct btrfs_ioctl_vol_args args = { .fd = dir };
 
     if (!str_copy(str_from(name), args.name, sizeof args.name))
-        return err_set(e, ERR_TOO_BIG, "the name of a subvolume is too long");
+        return err_set(e, ERR_TOO_BIG, "%.80s…: the name of a subvolume has more than %zu bytes",
+                       name, sizeof args.name - 1);
     return btrfs_ioctl(parent, what, &args) < 0;
 }
 

@@ -53,7 +53,9 @@ int crypto_aead_seal(const unsigned char key[static CRYPTO_AEAD_KEY], struct str
     int r;
 
     if (plain.n > INT32_MAX || buf_room(out, plain.n + CRYPTO_AEAD_MORE, &room) < 0)
-        return err_set(e, ERR_TOO_BIG, "a text of %zu bytes is too long to be sealed", plain.n);
+        return err_set(e, ERR_TOO_BIG,
+                       "a text of %zu bytes does not fit the %zu bytes of its sealed form", plain.n,
+                       out->max);
     nonce = (unsigned char *)room;
     r = crypto_random(nonce, CRYPTO_AEAD_NONCE, e);
     if (r < 0)
@@ -77,7 +79,9 @@ int crypto_aead_open(const unsigned char key[static CRYPTO_AEAD_KEY], struct str
     memcpy(head, sealed.p, sizeof head);
     text = (struct str){ sealed.p + CRYPTO_AEAD_MORE, sealed.n - CRYPTO_AEAD_MORE };
     if (buf_room(out, text.n + 1, &room) < 0)
-        return err_set(e, ERR_TOO_BIG, "a sealed text of %zu bytes is too long", text.n);
+        return err_set(e, ERR_TOO_BIG,
+                       "a sealed text of %zu bytes does not fit the %zu bytes of its buffer",
+                       text.n, out->max);
     if (run_cipher(key, associated, text, false, head, head + CRYPTO_AEAD_NONCE,
                    (unsigned char *)room) < 0)
         return err_set(e, ERR_DENIED, "a sealed text cannot be opened with this key");

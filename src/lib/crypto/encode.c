@@ -63,7 +63,9 @@ int crypto_unhex(struct str text, struct buf *out, struct err *e)
     if (text.n % 2)
         return err_set(e, ERR_INVALID, "hexadecimal text has %zu digits, an odd number", text.n);
     if (buf_room(out, text.n / 2, &p) < 0)
-        return err_set(e, ERR_TOO_BIG, "hexadecimal text of %zu digits is too long", text.n);
+        return err_set(e, ERR_TOO_BIG,
+                       "hexadecimal text of %zu digits decodes to more than the allowed %zu bytes",
+                       text.n, out->max);
     for (size_t i = 0; i < text.n / 2; i++) {
         int high = digit_position(hex_digits, text.p[2 * i]),
             low = digit_position(hex_digits, text.p[2 * i + 1]);
@@ -194,7 +196,9 @@ static int decode_base64(const struct base64 *kind, struct str text, struct buf 
                        text.n);
     n = text.n / 4 * 3 + (text.n % 4 ? text.n % 4 - 1 : 0);
     if (buf_room(out, n, &p) < 0)
-        return err_set(e, ERR_TOO_BIG, "%s text of %zu characters is too long", kind->name, text.n);
+        return err_set(e, ERR_TOO_BIG,
+                       "%s text of %zu characters decodes to more than the allowed %zu bytes",
+                       kind->name, text.n, out->max);
     for (size_t at = decode_whole(kind, text, p); at < text.n; at += 4) {
         size_t in = text.n - at < 4 ? text.n - at : 4;
 

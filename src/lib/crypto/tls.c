@@ -100,11 +100,13 @@ int crypto_tls_identity_new(struct str chain, struct str key, struct crypto_tls_
                             SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_alpn_select_cb(c, on_choose_alpn, NULL);
     if (!use_chain(c, chain))
-        r = err_set(e, ERR_INVALID, "the certificate is none: PEM is expected, the server's first");
+        r = err_set(e, ERR_INVALID,
+                    "the certificate is not valid PEM; begin the file with the server's own");
     else if (!use_key(c, key))
-        r = err_set(e, ERR_INVALID, "the key is none: PEM without a passphrase is expected");
+        r = err_set(e, ERR_INVALID,
+                    "the key is not valid PEM, or has a passphrase; remove the passphrase");
     else if (SSL_CTX_check_private_key(c) != 1)
-        r = err_set(e, ERR_INVALID, "the key is not that of the certificate");
+        r = err_set(e, ERR_INVALID, "the key does not belong to the certificate");
     ERR_clear_error();
     if (r < 0)
         SSL_CTX_free(c);

@@ -38,7 +38,7 @@ static int size_byte(struct body *b, char c, struct err *e)
 
     if (digit >= 0) {
         if (++b->digits_ > BODY_SIZE_DIGITS || b->left > (uint64_t)INT64_MAX >> 4)
-            return fail_chunk(e, "a chunk's size is too large");
+            return fail_chunk(e, "a chunk's size is larger than can be read");
         b->left = b->left << 4 | (uint64_t)digit;
         return 0;
     }
@@ -54,7 +54,7 @@ static int size_byte(struct body *b, char c, struct err *e)
 static int extension_byte(struct body *b, char c, struct err *e)
 {
     if (++b->line_extra_ > BODY_EXTENSION_MAX || ++b->all_extra_ > BODY_EXTENSIONS_MAX)
-        return fail_chunk(e, "its chunk extensions are too long");
+        return fail_chunk(e, "its chunk extensions have more bytes than are allowed");
     if (h1_is_token((struct str){ &c, 1 })) {
         b->part_n_++;
         return 0;
@@ -105,7 +105,7 @@ static int trailer_name_byte(struct body *b, char c, struct err *e)
 static int trailer_byte(struct body *b, char c, struct err *e)
 {
     if (++b->trailer_ > BODY_TRAILER_MAX)
-        return fail_chunk(e, "its trailers are too long");
+        return fail_chunk(e, "its trailers have more bytes than are allowed");
     switch (b->state_) {
     case TRAILER_START:
         b->name_n_ = 0;

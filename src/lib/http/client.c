@@ -111,7 +111,8 @@ static ssize_t receive_input(struct http_client *c, struct err *e)
     c->at_ = 0;
     r = buf_room(&c->in_, PIECE, &to);
     if (r < 0)
-        return err_set(e, ERR_TOO_BIG, "the server sent too much at once");
+        return err_set(e, ERR_TOO_BIG, "the server sent more than %zu bytes that were not read yet",
+                       c->in_.max);
     do {
         r = await_client_events(c, POLLIN, e);
         if (r < 0)
@@ -194,7 +195,7 @@ static int make_request_head(struct buf *out, const struct http_client_request *
         return err_set(e, ERR_INVALID, "the request's method or target is malformed");
     if (buf_addf(out, STR_FMT " " STR_FMT " HTTP/1.1\r\n", STR_ARG(q->method), STR_ARG(q->target)) <
         0)
-        return err_set(e, ERR_TOO_BIG, "the request's target is too long");
+        return err_set(e, ERR_TOO_BIG, "the request's target is longer than %zu bytes", out->max);
     r = add_request_field(out, STR("Host"), q->host.n > 0 ? q->host : STR("localhost"), e);
     for (size_t i = 0; r >= 0 && i < q->n; i++)
         r = add_request_field(out, q->fields[i].name, q->fields[i].value, e);

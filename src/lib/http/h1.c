@@ -468,8 +468,9 @@ static int parse_fields(struct str in, const struct h1_limits *l, struct h1_head
             return refuse(status, ERR_INVALID, 400, "the name of header field %zu is no token",
                           h->n + 1);
         if (name.n > H1_NAME_MAX)
-            return refuse(status, ERR_TOO_BIG, 431, "the name of header field %zu is too long",
-                          h->n + 1);
+            return refuse(status, ERR_TOO_BIG, 431,
+                          "the name of header field %zu is longer than %d bytes", h->n + 1,
+                          H1_NAME_MAX);
         h->fields[h->n++] = (struct h1_field){ name, str_trim(value) };
     }
 }

@@ -30,7 +30,7 @@ static int decode_percent(struct str s, bool form, char *out, struct err *e)
             i += 2;
         }
         if (c == '\0')
-            return err_set(e, ERR_INVALID, "an address cannot hold a NUL");
+            return err_set(e, ERR_INVALID, "an address cannot contain a NUL byte");
         out[n] = c;
     }
     return n;
@@ -42,7 +42,7 @@ int url_decode(struct str s, bool form, struct arena *a, struct str *ret, struct
     int n;
 
     if (!out)
-        return err_set(e, ERR_TOO_BIG, "the address is too long");
+        return err_set(e, ERR_TOO_BIG, "the address has %zu bytes, more than can be decoded", s.n);
     n = decode_percent(s, form, out, e);
     if (n < 0)
         return n;

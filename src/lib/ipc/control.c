@@ -152,7 +152,8 @@ static int check_exe_paths(const struct control_who_is *m, struct err *e)
         return err_set(e, ERR_INVALID, "executables with another number of paths");
     while (at < text + m->text_size)
         if (strlen(control_next_string(&at)) >= CONTROL_PATH_MAX)
-            return err_set(e, ERR_INVALID, "an executable's path is too long");
+            return err_set(e, ERR_INVALID, "an executable's path has more than %d bytes",
+                           CONTROL_PATH_MAX - 1);
     return 0;
 }
 

@@ -33,7 +33,7 @@ static int check_host_name(struct str name, struct err *e)
             if (!canonical_byte(label.p[i]))
                 return err_set(
                     e, ERR_INVALID,
-                    "byte 0x%02x cannot stand in a host name; write IDNs as A-labels (xn--)",
+                    "byte 0x%02x is not allowed in a host name; write IDNs as A-labels (xn--)",
                     (unsigned char)label.p[i]);
     }
     if (label.n > 0 && is_host_digit(label.p[0]))
@@ -55,9 +55,9 @@ int host_parse(struct str s, bool bracketed, struct host *ret, struct err *e)
     is_address = address_parse(s, &a);
     if (bracketed && (!is_address || !a.v6))
         return err_set(e, ERR_INVALID,
-                       "what stands in brackets is not an IPv6 address (without a zone)");
+                       "the text in brackets is not an IPv6 address without a zone");
     if (!bracketed && is_address && a.v6)
-        return err_set(e, ERR_INVALID, "an IPv6 address stands in brackets: [::1]");
+        return err_set(e, ERR_INVALID, "write an IPv6 address in brackets: [::1]");
     if (is_address) {
         *ret = (struct host){ .is_address = true, .address = a };
         str_copy(address_text(&a, text), ret->name, sizeof ret->name);

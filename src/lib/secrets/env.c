@@ -60,7 +60,8 @@ static int append_replaced(struct str text, struct str part, struct str by, stru
     if (buf_add(out, (struct str){ text.p, (size_t)(part.p - text.p) }) < 0 ||
         buf_add(out, by) < 0 ||
         buf_add(out, (struct str){ behind, (size_t)(text.p + text.n - behind) }) < 0)
-        return err_set(e, ERR_TOO_BIG, "a record with sealed variables is too long");
+        return err_set(e, ERR_TOO_BIG, "a record with sealed variables has more than %zu bytes",
+                       out->max);
     return 0;
 }
 

@@ -141,7 +141,9 @@ static int read_key_file(int dir, const char *name, struct buf *ret, struct err 
     if (!S_ISREG(st.st_mode) || (st.st_mode & 077))
         return err_set(e, ERR_DENIED, "the key file %s must be a file with mode 0600", name);
     if (buf_room(ret, KEYRING_TEXT_MAX, &room) < 0)
-        return err_set(e, ERR_BUG, "no room for the key file");
+        return err_set(e, ERR_BUG,
+                       "internal error: the buffer for the key file has less than %d bytes",
+                       KEYRING_TEXT_MAX);
     n = read(fd, room, KEYRING_TEXT_MAX);
     if (n < 0)
         return err_sys(e, "reading the key file %s", name);
@@ -338,7 +340,7 @@ int keyring_seal(struct keyring *k, struct str name, struct str plain, struct bu
     r = crypto_aead_seal(key.bytes, name, plain, &bytes, e);
     if (r >= 0 && (buf_addf(out, MARK "%u:", (unsigned)key.number) < 0 ||
                    crypto_base64(buf_str(&bytes), out) < 0))
-        r = err_set(e, ERR_TOO_BIG, "a sealed text is too long");
+        r = err_set(e, ERR_TOO_BIG, "%s: the sealed text has more than %zu bytes", name, out->max);
     crypto_wipe(&key, sizeof key);
     return r;
 }

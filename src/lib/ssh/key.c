@@ -84,10 +84,13 @@ int ssh_public_key_read(struct str line, struct buf *ret, struct err *e)
     for (size_t i = 0; i < COUNT_OF(types); i++)
         known |= str_eq(type, str_from(types[i]));
     if (line.n > SSH_KEY_LINE_MAX || str_find(line, '\n') < line.n || !known || !text.n)
-        return err_set(e, ERR_INVALID,
-                       "it is no public key of OpenSSH: a line as in id_ed25519.pub is");
+        return err_set(
+            e, ERR_INVALID,
+            "not a public key of OpenSSH: copy the line of a file such as id_ed25519.pub");
     if (crypto_unbase64(text, &blob, NULL) < 0 || !is_blob(buf_str(&blob), type))
-        return err_set(e, ERR_INVALID, "it is damaged: what follows " STR_FMT " is no such key",
+        return err_set(e, ERR_INVALID,
+                       "the public key is damaged: the text after " STR_FMT
+                       " is not a key of this type",
                        STR_ARG(type));
     if (buf_addf(ret, STR_FMT " " STR_FMT, STR_ARG(type), STR_ARG(text)) < 0)
         return err_set(e, ERR_TOO_BIG, "a public key takes more than %zu bytes", ret->max);

@@ -137,7 +137,11 @@ int ssh_server_fill(const struct ssh_server *s, struct arena *a, struct ssh_star
     r = open_ssh_files(s, ret, e);
     if (r >= 0 && fill_words(s, a, ret) < 0) {
         drop_fd(&ret->keys);
-        r = err_set(e, ERR_TOO_BIG, "there is no room for how the server is started");
+        r = err_set(
+            e, ERR_TOO_BIG,
+            "the settings and paths of the ssh server need more memory than the allowed %zu "
+            "bytes",
+            a->max);
     }
     return r;
 }

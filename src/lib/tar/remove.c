@@ -22,7 +22,7 @@ struct tree_removal {
 static int fail_tree_removal(struct err *e)
 {
     if (errno == EXDEV || errno == EBUSY)
-        return err_set(e, ERR_BUSY, "something is mounted there");
+        return err_set(e, ERR_BUSY, "a file system is mounted there; unmount it first");
     return err_sys(e, "removing");
 }
 
@@ -39,9 +39,9 @@ static int hoist_directory(struct tree_removal *m, const char *name, struct err 
             return 0;
         }
         if (errno != ENOTDIR && errno != ENOTEMPTY && errno != EEXIST) /* that name is taken */
-            return err_sys(e, "moving a directory that is too deep");
+            return err_sys(e, "moving a deep directory");
     }
-    return err_set(e, ERR_BUSY, "no name is left to move a deep directory to");
+    return err_set(e, ERR_BUSY, "every temporary name for a deep directory is taken");
 }
 
 /* Enters a directory that is not empty. */
@@ -83,7 +83,8 @@ static int leave_removed_dir(struct tree_removal *m, struct err *e)
     if (errno != ENOTEMPTY && errno != EEXIST)
         return fail_tree_removal(e);
     if (++m->races > TREE_RACES_MAX)
-        return err_set(e, ERR_BUSY, "somebody keeps adding files");
+        return err_set(e, ERR_BUSY,
+                       "another process adds files while they are removed; stop it and try again");
     return enter_removed_dir(m, parent, name, e);
 }
 

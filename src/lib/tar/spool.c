@@ -58,7 +58,8 @@ static int append_spool_record(struct spool *s, unsigned depth, const void *p, s
     int r;
 
     if (at + n > TREE_SPOOL_MAX)
-        return err_set(e, ERR_TOO_BIG, "the archive names too many directories");
+        return err_set(e, ERR_TOO_BIG, "the archive names more directories than fit %llu MiB",
+                       (unsigned long long)(TREE_SPOOL_MAX >> 20));
     r = write_spool_at(s->fd_, p, n, at, e);
     if (r >= 0 && last != 0)
         r = write_spool_at(s->fd_, &at, sizeof at, last + offsetof(struct spool_record, next), e);

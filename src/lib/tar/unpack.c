@@ -161,7 +161,8 @@ static int keep_attributes(const struct unpack *u, int fd, struct err *e)
             continue;
         if (!str_copy(name, text, sizeof text))
             return err_set(e, ERR_INVALID,
-                           "the name of an attribute is too long or contains a NUL byte");
+                           "the name of an attribute has more than %d bytes or contains a NUL byte",
+                           XATTR_NAME_MAX);
         if (fsetxattr(fd, text, value.p, value.n, 0) < 0)
             return err_sys(e, "setting an attribute");
     }

@@ -191,7 +191,8 @@ int thread_submit(struct thread_pool *w, struct thread_job *j, struct thread_lan
     pthread_mutex_unlock(&w->lock_);
     if (!room) {
         *j = (struct thread_job){ 0 };
-        return err_set(e, ERR_BUSY, "too many jobs wait for a thread");
+        return err_set(e, ERR_BUSY, "%zu jobs wait for a thread, the maximum; try again later",
+                       (size_t)w->max_);
     }
     return 0;
 }

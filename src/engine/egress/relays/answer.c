@@ -19,7 +19,9 @@ static int pass_interim(struct exchange *x, const struct h1_response *p, struct 
         return err_set(e, ERR_UPSTREAM, "the destination sent more than %d interim responses",
                        EXCHANGE_INTERIM_MAX);
     if (!x->request.old && rewrite_response(p, &how, &x->down.bytes) < 0)
-        return err_set(e, ERR_UPSTREAM, "the head of an interim response is too long");
+        return err_set(e, ERR_UPSTREAM,
+                       "the head of an interim response is longer than the %zu bytes of its buffer",
+                       x->down.bytes.max);
     return 1;
 }
 
@@ -41,7 +43,9 @@ static int begin_client_answer(struct exchange *x, const struct h1_response *p, 
     body_start(&a->body, p->head.framing, p->head.length);
     a->done = a->body.ended;
     if (rewrite_response(p, &how, &x->down.bytes) < 0)
-        return err_set(e, ERR_UPSTREAM, "the head of the answer is too long");
+        return err_set(e, ERR_UPSTREAM,
+                       "the head of the answer is longer than the %zu bytes of its buffer",
+                       x->down.bytes.max);
     return 1;
 }
 

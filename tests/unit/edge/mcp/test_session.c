@@ -403,11 +403,12 @@ TEST(only_so_many_tasks_of_a_peer_are_kept)
     for (int i = 0; i < 64; i++)
         end_job(write_text, &(struct str){ "again", 5 }, id);
     CHECK_INT(world_server.n_tasks, 64);
-    HAS(task_get(first), "no such task");
+    HAS(task_get(first), "there is no task '");
     HAS(task_get(id), "{\"said\":\"again\"}");
     for (int i = 0; i < 64; i++) /* that are not over */
         world_say(NEW("1", "tools/call", TASKS, ",\"name\":\"job\""));
-    HAS(world_say(NEW("1", "tools/call", TASKS, ",\"name\":\"job\"")), "too many tasks");
+    HAS(world_say(NEW("1", "tools/call", TASKS, ",\"name\":\"job\"")),
+        "the limit of tasks is reached");
     CHECK_INT(world_server.n_tasks, 64);
     mcp_server_done(&world_server);
 }

@@ -806,7 +806,7 @@ TEST(attributes_with_impossible_names_are_refused)
     key[sizeof key - 1] = '\0';
     archive_pax(a, key, "x");
     archive_file(a, "f", "");
-    refuse(a, s.dir, ERR_INVALID, "too long");
+    refuse(a, s.dir, ERR_INVALID, "more than 255 bytes");
 }
 
 TEST(owners_beyond_the_ids_of_a_sandbox_are_refused)
