@@ -5,8 +5,7 @@
  *
  * Says that it is ready, waits for a byte of stdin, prints answers, failures (another code than
  * NOERROR, or no address) and nanoseconds as JSON, and ends with stdin. A question whose answer
- * does not come within a second is lost, and counts as failed.
- */
+ * does not come within a second is lost, and counts as failed. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdint.h>

@@ -11,8 +11,7 @@
  *   bulk      tunnels and one GET of BYTES each; the bytes are counted and thrown away
  *   idle      opens tunnels, prints that they stand, and holds them until stdin ends
  * Prints operations, bytes, nanoseconds, failures and the like as JSON. A proxy may end a
- * connection between two requests: that is counted, and no failure.
- */
+ * connection between two requests: that is counted, and no failure. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>

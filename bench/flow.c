@@ -2,8 +2,8 @@
 /* flow: the two ends of a pipe, doing as little as possible besides.
  *
  *   flow write BYTES BLOCK    writes BYTES to stdout, BLOCK at a time
- *   flow read BLOCK           reads stdin to its end; prints bytes and the nanoseconds from the
- * first byte to the end, as JSON
+ *   flow read BLOCK           reads stdin to its end; prints, as JSON, the bytes and the
+ *                             nanoseconds from the first byte to the end
  */
 #include <errno.h>
 #include <stdint.h>

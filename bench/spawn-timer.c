@@ -15,8 +15,7 @@
  * and what a command leaves running behind is waited for (and timed apart) before the next one
  * starts. stdin, stdout and stderr of the commands are /dev/null. One JSON array on stdout, an
  * object for each command in the order given: ns, after_ns and cpu_ns (the processor time of all
- * its processes) for every run, failed, status (of the first failure).
- */
+ * its processes) for every run, failed, status (of the first failure). */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>

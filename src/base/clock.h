@@ -28,8 +28,8 @@ static inline int64_t clock_wall(void)
     return clock_read_(CLOCK_REALTIME);
 }
 
-/* Milliseconds until a monotonic deadline for poll(): rounded up, 0 if passed, -1 for "never" (0).
- */
+/* Milliseconds until a monotonic deadline for poll(): rounded up, 0 if passed, -1 for "never"
+ * (0). */
 static inline int clock_poll_ms(int64_t deadline)
 {
     int64_t left;

@@ -4,8 +4,7 @@
  * A function that can fail returns int: >= 0 is good, -ERR_x is bad; its last parameter is a
  * `struct err *` that may be NULL. There is nothing to free, so a forked child can write() the
  * whole struct to its parent. A function that returns an error does not log it; a function that
- * drops an error logs it once.
- */
+ * drops an error logs it once. */
 #ifndef BASE_ERR_H
 #define BASE_ERR_H
 

@@ -55,8 +55,8 @@ static size_t printable_length(struct str s)
     return n <= s.n && str_is_utf8((struct str){ s.p, n }) && !formatting_code(s, &ignored) ? n : 0;
 }
 
-/* Writes the character s starts with in a form that is safe to show, and returns its length in s.
- */
+/* Writes the character s starts with in a form that is safe to show, and returns its length in
+ * s. */
 typedef size_t show_fn(struct str s, char out[static SHOWN_MAX]);
 
 static size_t show_as_it_is(struct str s, size_t n, char *out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A borrowed run of bytes, passed by value. It owns nothing, need not end in NUL and may hold NULs.
- */
+/* A borrowed run of bytes, passed by value. It owns nothing, need not end in NUL and may hold
+ * NULs. */
 #ifndef BASE_STR_H
 #define BASE_STR_H
 

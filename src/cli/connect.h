@@ -26,8 +26,8 @@ struct daemon_address {
 
 /* `server` or, if it is NULL, $SANDBOXER_URL: http://HOST:PORT or unix:PATH. Else
  * $SANDBOXER_SOCKET. Else the default: /run/sandboxer/sandboxer.sock for root; for others
- * sandboxer.sock in $XDG_RUNTIME_DIR, in /run/user/UID if that is there, or in the state directory.
- */
+ * sandboxer.sock in $XDG_RUNTIME_DIR, in /run/user/UID if that is there, or in the state
+ * directory. */
 int place_find(const char *server, struct daemon_address *ret, struct err *e);
 
 struct contact {

@@ -52,8 +52,8 @@ struct event_position_query {
     int64_t before; /* INT64_MAX: of any age */
 };
 
-/* Whether this place is one of those; if so, *ret is the last place with the same events behind it.
- */
+/* Whether this place is one of those; if so, *ret is the last place with the same events behind
+ * it. */
 static int test_event_position(const struct follow *f, const struct event_position_query *p,
                                int64_t at, bool *ret_is, int64_t *ret)
 {

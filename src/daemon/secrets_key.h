@@ -7,9 +7,8 @@
 #include "daemon/privilege.h"
 #include "lib/secrets/keyring.h"
 
-#define SECRETS_DIR                                                                                \
-    "secrets" /* in the state directory; only the control plane's user enters it                   \
-               */
+/* In the state directory; only the user of the control plane can enter it. */
+#define SECRETS_DIR "secrets"
 
 /* The systemd credential "sandboxer.key", else the file of secrets.key_file, else secrets/key in
  * the state directory. A file that does not exist is made, except a credential. Only the last one

@@ -102,8 +102,8 @@ static enum verdict opens_for_writing(const void *with)
     return refused(fd, "open of %s for writing", (const char *)with);
 }
 
-/* Busy or forbidden is the same to us: the file beside it, in the same mount, tells the two apart.
- */
+/* Busy or forbidden is the same to us: the file beside it, in the same mount, tells the two
+ * apart. */
 static enum verdict own_program(const void *with)
 {
     int fd = open("/proc/self/exe", O_WRONLY | O_CLOEXEC);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the caller's world leaks into a new process: descriptors, environment, arguments, signals.
- */
+/* What the caller's world leaks into a new process: descriptors, environment, arguments,
+ * signals. */
 #include "attacks/attack.h"
 
 #include <ctype.h>

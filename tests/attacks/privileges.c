@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Privileges: those the process has, and those it may get through ids, capabilities or namespaces.
- */
+/* Privileges: those the process has, and those it may get through ids, capabilities or
+ * namespaces. */
 #include "attacks/attack.h"
 
 #include <errno.h>

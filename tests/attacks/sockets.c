@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ways out by socket. There must be no packet path: loopback only, and nothing of the host on it.
- */
+/* Ways out by socket. There must be no packet path: loopback only, and nothing of the host on
+ * it. */
 #include "attacks/attack.h"
 
 #include <arpa/inet.h>
@@ -82,8 +82,8 @@ static enum verdict host_unix_path(const void *with)
                 : not_applicable("ESCAPE_UNIX_PATH is not set");
 }
 
-/* Whoever listens in this network namespace besides us: PID 1's control socket is the one to find.
- */
+/* Whoever listens in this network namespace besides us: PID 1's control socket is the one to
+ * find. */
 static enum verdict listed_sockets(const void *with)
 {
     static char text[65536];

@@ -310,8 +310,8 @@ static bool in_a_process(struct rig *r, void (*life)(struct rig *, const char *,
     return false;
 }
 
-/* Create and destroy are sent, and four answers looked for: each place is passed before and after.
- */
+/* Create and destroy are sent, and four answers looked for: each place is passed before and
+ * after. */
 CONFORMANCE(a_daemon_that_dies_at_any_point_leaves_what_is_found)
 {
     static const char *const places[] = { "launcher.send", "launcher.recv" };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What tests run inside a sandbox when a shell is too slow or cannot do it: inside VERB
- * [ARGUMENT…].
- */
+ * [ARGUMENT…]. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

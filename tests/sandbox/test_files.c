@@ -134,8 +134,8 @@ BOX_TEST(a_client_that_leaves_early_changes_nothing)
     box_close(&b);
 }
 
-/* The workload may stop what serves a file operation; then the operation fails, and does not hang.
- */
+/* The workload may stop what serves a file operation; then the operation fails, and does not
+ * hang. */
 BOX_TEST(an_operation_that_is_stopped_fails)
 {
     static const char *const path[] = { "/tmp/big", NULL };

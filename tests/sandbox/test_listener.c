@@ -192,8 +192,8 @@ BOX_TEST(nobody_inside_reaches_the_socket)
     drop_fd(&named);
 }
 
-/* The socket itself, shown inside by a mistake of its owner: PID 1 knows its own by their number.
- */
+/* The socket itself, shown inside by a mistake of its owner: PID 1 knows its own by their
+ * number. */
 BOX_TEST(whoever_is_inside_is_turned_away)
 {
     struct place p;

@@ -50,8 +50,8 @@ static int ask(struct box *b, uint64_t inode, struct ipc_fds *ret_fds)
 
 enum { LOOKS_ON_A_BUSY_MACHINE = 5 };
 
-/* The answer is a good one with so many holders. A look has a deadline, and says when to ask again.
- */
+/* The answer is a good one with so many holders. A look has a deadline, and says when to ask
+ * again. */
 static void expect_holders(struct box *b, uint64_t inode, uint32_t n, struct ipc_fds *ret_fds)
 {
     unsigned looks = 0;

@@ -43,8 +43,8 @@ int network_options_read(struct network_options *o, struct err *e);
 int network_options_complete(struct network_options *o, int root, const char *home,
                              const char *const *env, struct err *e);
 
-/* Ports of the sandbox's loopback that --allow makes the host's: of 127.0.0.1, localhost and ::1.
- */
+/* Ports of the sandbox's loopback that --allow makes the host's: of 127.0.0.1, localhost and
+ * ::1. */
 struct listeners_taken network_taken(const struct network_options *o);
 
 /* Opens the file for the events; -1 if there is to be none. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An image's configuration: the digests of its unpacked layers and the defaults for its programs.
- */
+/* An image's configuration: the digests of its unpacked layers and the defaults for its
+ * programs. */
 #ifndef DOMAIN_OCI_CONFIG_H
 #define DOMAIN_OCI_CONFIG_H
 

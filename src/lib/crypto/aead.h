@@ -18,8 +18,8 @@ enum {
 /* Appends nonce, tag and ciphertext. Any thread may call either. */
 int crypto_aead_seal(const unsigned char key[static CRYPTO_AEAD_KEY], struct str associated,
                      struct str plain, struct buf *out, struct err *e);
-/* Appends the text. -ERR_DENIED: it was sealed with another key or for something else, or changed.
- */
+/* Appends the text. -ERR_DENIED: it was sealed with another key or for something else, or
+ * changed. */
 int crypto_aead_open(const unsigned char key[static CRYPTO_AEAD_KEY], struct str associated,
                      struct str sealed, struct buf *out, struct err *e);
 

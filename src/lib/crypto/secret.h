@@ -8,8 +8,8 @@
 
 #include "base/str.h"
 
-/* The time depends on the lengths only, so it reveals nothing about the position of a difference.
- */
+/* The time depends on the lengths only, so it reveals nothing about the position of a
+ * difference. */
 bool crypto_equal(struct str a, struct str b);
 
 /* Overwrites, and the compiler cannot leave it out. */

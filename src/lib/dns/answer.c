@@ -234,8 +234,8 @@ static bool is_below_zone(const struct dns_name *name, const struct dns_name *zo
 }
 
 /* The time for which `name` has no records, according to the SOA record of its zone. It is only a
- * hint, so a malformed record counts as absent. `s` was checked and is followed by the authorities.
- */
+ * hint, so a malformed record counts as absent. `s` was checked and is followed by the
+ * authorities. */
 static uint32_t time_of_nothing(struct section s, unsigned authorities, const struct dns_name *name)
 {
     struct dns_record rec;

@@ -47,8 +47,8 @@ int fetch_init(struct fetch *f, struct loop *l, struct fetch_limits limits, stru
 /* Cancels what is running. Not from inside a request's callback. */
 void fetch_done(struct fetch *f);
 
-/* -ERR_INVALID if the request is wrong, -ERR_BUSY past the limit, -ERR_CONFLICT if it is running.
- */
+/* -ERR_INVALID if the request is wrong, -ERR_BUSY past the limit, -ERR_CONFLICT if it is
+ * running. */
 int fetch_start(struct fetch *f, struct fetch_request *r, struct err *e);
 
 /* The callback will not be called. Idempotent, and harmless on a zeroed request. */

@@ -110,8 +110,8 @@ bool fetch_url_printable(struct str url); /* ASCII without blanks */
 /* Whether a request may connect to this address. */
 bool fetch_allows(const struct fetch_request *r, const struct sockaddr *to);
 
-/* A header of the answer (the last one, if there are several), in the callback; {NULL, 0} without.
- */
+/* A header of the answer (the last one, if there are several), in the callback; {NULL, 0}
+ * without. */
 struct str fetch_answer_header(const struct fetch_answer *a, const char *name);
 
 /* The target of a redirect that was not followed, as a whole URL; {NULL, 0} for other answers. */

@@ -17,8 +17,7 @@
  *
  * Needs cgroup v2, CAP_BPF and CAP_NET_ADMIN when it is opened, and CAP_BPF later on kernels before
  * 5.19. A gate that is not open filters nothing: each function below then does nothing and
- * succeeds.
- */
+ * succeeds. */
 #ifndef LIB_GATE_GATE_H
 #define LIB_GATE_GATE_H
 
@@ -102,8 +101,8 @@ void gate_started(struct gate *g, pid_t pid);
 int gate_enter(const struct gate *g, struct err *e);
 /* Allows a place to every worker: a resolver or a proxy of the operator's, metadata or not. */
 int gate_except(const struct gate *g, const struct address *a, uint16_t port, struct err *e);
-/* Replaces the places of a worker; the list was checked. -ERR_NOT_FOUND: there is no such worker.
- */
+/* Replaces the places of a worker; the list was checked. -ERR_NOT_FOUND: there is no such
+ * worker. */
 int gate_set(struct gate *g, uint64_t worker, const struct gate_place *list, size_t n,
              struct err *e);
 /* A process was reaped: one of these or another one. Its places are gone when this returns. */

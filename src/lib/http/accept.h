@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The handshake's answer: proof that the other end speaks WebSocket, not a secret. Its SHA-1 is
  * part of the protocol's definition and secures nothing, so the static programs need no library for
- * it.
- */
+ * it. */
 #ifndef LIB_HTTP_ACCEPT_H
 #define LIB_HTTP_ACCEPT_H
 

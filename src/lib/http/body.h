@@ -44,8 +44,7 @@ int body_next(struct body *b, struct str *in, struct str *data, struct err *e);
 int body_finish(const struct body *b, struct err *e);
 
 /* Writing chunks: the line before n > 0 bytes of data, CRLF behind them, BODY_LAST_CHUNK at the
- * end.
- */
+ * end. */
 enum { BODY_CHUNK_LINE_MAX = 18 };
 #define BODY_CHUNK_AFTER STR("\r\n")
 #define BODY_LAST_CHUNK  STR("0\r\n\r\n")

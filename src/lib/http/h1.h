@@ -60,8 +60,8 @@ struct h1_field {
     struct str name, value; /* value without blanks around it */
 };
 
-/* A host as Host, CONNECT and absolute targets write it. No userinfo, no percent-encoding, ASCII.
- */
+/* A host as Host, CONNECT and absolute targets write it. No userinfo, no percent-encoding,
+ * ASCII. */
 struct h1_host {
     struct str name; /* an IPv6 address without its brackets */
     bool is_ipv6;
@@ -132,8 +132,8 @@ const struct h1_field *h1_find(const struct h1_head *h, struct str name);
 struct str h1_value(const struct h1_head *h, struct str name); /* empty, p == NULL: none */
 size_t h1_count(const struct h1_head *h, struct str name);
 
-/* Whether a comma-separated list (Connection, Upgrade, Accept) names the token, case-insensitive.
- */
+/* Whether a comma-separated list (Connection, Upgrade, Accept) names the token,
+ * case-insensitive. */
 bool h1_list_has(struct str list, struct str token);
 
 /* host, host:, host:port, [v6]:port. */

@@ -201,8 +201,7 @@ int http_write_parts(struct http_exchange *x, const struct str *data, size_t n, 
 void http_on_drain(struct http_exchange *x, http_exchange_fn *on_drain);
 
 /* The same with descriptors that arrive with the first of these bytes (at least one): unix sockets
- * only, -ERR_UNSUPPORTED elsewhere. They are duplicated; the caller's stay the caller's.
- */
+ * only, -ERR_UNSUPPORTED elsewhere. They are duplicated; the caller's stay the caller's. */
 int http_write_fds(struct http_exchange *x, struct str data, const int *fds, size_t n,
                    struct err *e);
 

@@ -20,8 +20,8 @@ struct url url_split(struct str path_and_query);
 
 /* A decoded path: "/a/b%20c/" is "a", "b c" and a trailing slash. Refused: a path that does not
  * start with '/', empty segments, "." and ".." in any spelling, bad percent-encodings, encoded
- * slashes, backslashes, control characters, anything that is not UTF-8, more than URL_SEGMENTS_MAX.
- */
+ * slashes, backslashes, control characters, anything that is not UTF-8, more than
+ * URL_SEGMENTS_MAX. */
 struct url_path {
     struct str segments[URL_SEGMENTS_MAX];
     size_t n;

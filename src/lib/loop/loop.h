@@ -67,8 +67,8 @@ void loop_done(struct loop *l);
 int loop_run(struct loop *l, struct err *e);
 
 /* Runs one batch and returns how many callbacks it called. Waits for at most `timeout` nanoseconds;
- * negative means without end. Signal handlers do not cut the wait short. Fails as loop_run() does.
- */
+ * negative means without end. Signal handlers do not cut the wait short. Fails as loop_run()
+ * does. */
 int loop_run_once(struct loop *l, int64_t timeout, struct err *e);
 
 /* Lets loop_run() return when the current batch is finished; called before loop_run(), lets it

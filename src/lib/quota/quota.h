@@ -114,8 +114,8 @@ struct quota_share *quota_find(const struct quota *b, struct str key);
 uint64_t quota_used(const struct quota *b, struct str key);
 /* How much more the caller's share and parts allow; UINT64_MAX: they do not limit it. */
 uint64_t quota_room(const struct quota *b, const struct quota_who *who);
-/* Whether one of the caller's parts has no room for n more: only an end within that part makes it.
- */
+/* Whether one of the caller's parts has no room for n more: only an end within that part makes
+ * it. */
 bool quota_part_refuses(const struct quota *b, const struct quota_who *who, uint64_t n);
 
 /* The key of a client that is known by its address only: an IPv4 address, or an IPv6 network of 64

@@ -82,8 +82,8 @@ static void *run_thread(void *arg)
     return NULL;
 }
 
-/* Calls the dones of the jobs that have ended by now; of those that end meanwhile, the next time.
- */
+/* Calls the dones of the jobs that have ended by now; of those that end meanwhile, the next
+ * time. */
 static void deliver_ended(struct thread_pool *w)
 {
     struct list batch = { 0 };

@@ -6,9 +6,8 @@
  * A client that is slow, silent or hostile costs its own connection: a handshake has ten seconds
  * and OpenSSL's input from it is bounded. Connections that were not handed on are bounded in total
  * and by address: at either limit the oldest one ends, after its pending input was read; the first
- * bytes and a complete handshake renew its age. Connections whose server has ended and
- * whose client does not read end, too. At the limit of all connections new ones wait.
- */
+ * bytes and a complete handshake renew its age. Connections whose server has ended and whose client
+ * does not read end, too. At the limit of all connections new ones wait. */
 #ifndef LIB_TLS_LISTENER_H
 #define LIB_TLS_LISTENER_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An egress log that anybody may have written: however it is cut into pieces, the reader finds the
- * same; a line that has a place is taken apart as it was put together; what is found can be told.
- */
+ * same; a line that has a place is taken apart as it was put together; what is found can be
+ * told. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a layer worker of layers is asked, and what it says. The first byte says which of the two, the
- * second how many descriptors come with it. What a check passes names nothing but layers and boxes.
- */
+/* What a layer worker of layers is asked, and what it says. The first byte says which of the two,
+ * the second how many descriptors come with it. What a check passes names nothing but layers and
+ * boxes. */
 #include <stdlib.h>
 #include <string.h>
 

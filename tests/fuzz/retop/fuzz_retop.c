@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whatever archive goes through, what comes out is an archive in which everything is below the top.
- */
+/* Whatever archive goes through, what comes out is an archive in which everything is below the
+ * top. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

@@ -8,8 +8,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The first byte says what the rest is: an envelope, which nobody can have signed, or a manifest.
- */
+/* The first byte says what the rest is: an envelope, which nobody can have signed, or a
+ * manifest. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const unsigned char private_key[CRYPTO_SIGN_KEY_SIZE] =

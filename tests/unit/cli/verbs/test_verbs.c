@@ -140,8 +140,8 @@ TEST(logs_are_what_was_written)
     CHECK(asked_for("/logs?tail=5 "));
 }
 
-/* Two victims, one that ended well while others were killed, and one that was killed by a signal.
- */
+/* Two victims, one that ended well while others were killed, and one that was killed by a
+ * signal. */
 #define ENDS                                                                                       \
     "{\"processes\":["                                                                             \
     "{\"process\":1,\"signal\":\"KILL\",\"exit_code\":null,\"oom_kills\":1,"                       \

@@ -8,8 +8,8 @@
 
 #include "lib/json/bind.h"
 
-/* Prints the rows as they should be and fails the test. page is relative to the source directory.
- */
+/* Prints the rows as they should be and fails the test. page is relative to the source
+ * directory. */
 void check_doc_rows(const char *page, const struct json_field *fields, size_t n);
 
 /* A table whose rows are on another page: only lists of it have a row. NULL: none. */

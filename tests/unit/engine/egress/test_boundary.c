@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The adapters behind the real boundary: a network namespace with the sandbox's rules and sockets.
- */
+/* The adapters behind the real boundary: a network namespace with the sandbox's rules and
+ * sockets. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/icmp6.h>

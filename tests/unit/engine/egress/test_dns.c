@@ -575,8 +575,8 @@ TEST(connections_are_bounded_and_do_not_block_others)
     world_stop();
 }
 
-/* It asks and asks and reads nothing: its questions wait, memory does not grow, others are served.
- */
+/* It asks and asks and reads nothing: its questions wait, memory does not grow, others are
+ * served. */
 TEST(a_client_that_never_reads)
 {
     uint8_t out[512];

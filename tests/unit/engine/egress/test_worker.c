@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A whole worker, confined, in a process of its own; the test is its control plane and its client.
- */
+/* A whole worker, confined, in a process of its own; the test is its control plane and its
+ * client. */
 #include <errno.h>
 #include <linux/netlink.h>
 #include <netinet/in.h>

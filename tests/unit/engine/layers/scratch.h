@@ -76,8 +76,8 @@ static inline void scratch_hear(int sock, enum layers_word word, struct layers_s
         if (n <= 0)
             FAIL("the keeper is gone");
         CHECK_OK(layers_said_check(ret, (size_t)n, &e), e);
-        /* What a layer worker does not read makes the end of its socket an error, and its last word lost.
-         */
+        /* What a layer worker does not read makes the end of its socket an error, and its last word
+         * lost. */
         if (ret->word == LAYERS_READY && scratch_waits)
             (void)ipc_send(sock, &go, sizeof go, NULL, 0, NULL);
     } while (ret->word != word && ret->word != LAYERS_DONE);

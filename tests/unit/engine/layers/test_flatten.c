@@ -101,9 +101,9 @@ static const struct {
     { "a", 'w', '-' },   /* removed of the floor */
     { "b", 'w', '-' },   /* changed, then removed */
     { "new", 'd', 'd' }, /* made, and what was in it removed: nothing is left to say */
-    { "new/x", '-', '-' }, { "mine", '-', '-' },   { "c", 'o', 'd' }, /* removed, then made again:
-                                                                         the floor's must not show
-                                                                       */
+    { "new/x", '-', '-' },
+    { "mine", '-', '-' },
+    { "c", 'o', 'd' }, /* removed, then made again: that of the floor must not show */
     { "d", 'o', 'd' }, /* … also where a file was in between */
     { "d/own", 'f', 'f' }, { "opaque", 'd', 'd' }, { "opaque/was", '-', '-' }, { "e/f", 'w', '-' },
     { "g", 'f', 'f' },

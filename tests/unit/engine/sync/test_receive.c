@@ -14,8 +14,8 @@
 #include "engine/sync/sync.h"
 #include "world.h"
 
-/* What one side does to "x", which is a file that says "base" or, in rows that say so, not there.
- */
+/* What one side does to "x", which is a file that says "base" or, in rows that say so, not
+ * there. */
 enum deed { LEAVE, WRITE_A, WRITE_B, REMOVE, CHMOD, TO_DIR, TO_LINK, TOUCH };
 
 static void commit(int dir, enum deed deed)

@@ -825,8 +825,8 @@ TEST(certificates_are_checked)
     teardown();
 }
 
-/* libcurl loads the system's OpenSSL; were ours visible to it, it would call into ours and crash.
- */
+/* libcurl loads the system's OpenSSL; were ours visible to it, it would call into ours and
+ * crash. */
 TEST(our_openssl_is_not_seen_by_libraries)
 {
     unsigned char digest[CRYPTO_SHA256_SIZE];

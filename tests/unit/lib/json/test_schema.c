@@ -8,8 +8,8 @@
 static struct arena arena = ARENA_INIT(1 << 20);
 static struct buf out = BUF_INIT(1 << 16);
 
-/* The schema of the sample, read back: that it is JSON without duplicate keys is checked with it.
- */
+/* The schema of the sample, read back: that it is JSON without duplicate keys is checked with
+ * it. */
 static const struct json *schema(void)
 {
     struct json_limits limits = { .bytes = 1 << 16, .depth = 16 };

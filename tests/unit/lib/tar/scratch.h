@@ -13,8 +13,8 @@
 
 enum { USER = 1000, ARCHIVE_MAX = 4 << 20 };
 
-/* A new directory in /tmp with mode 0777; it is removed when this process is gone, however it ends.
- */
+/* A new directory in /tmp with mode 0777; it is removed when this process is gone, however it
+ * ends. */
 struct scratch {
     char path[64];
     int dir;
@@ -37,8 +37,8 @@ void need_root(void);
 /* Runs a shell command made by printf; true if it succeeds. */
 bool shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* "src": long names, links of both kinds, a directory nobody may write to, old times, a setuid bit.
- */
+/* "src": long names, links of both kinds, a directory nobody may write to, old times, a setuid
+ * bit. */
 void sample_tree(const struct scratch *s);
 
 /* Two directories in it hold the same, down to modes, times in seconds, link counts and targets. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A relay between a client and an origin, both of which are just sockets of the test: the client's
- * end of a socket pair, and a listener on loopback that the policy declares by its exact address.
- */
+ * end of a socket pair, and a listener on loopback that the policy declares by its exact
+ * address. */
 #ifndef TESTS_EGRESS_WORLD_H
 #define TESTS_EGRESS_WORLD_H
 
