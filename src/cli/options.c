@@ -80,9 +80,9 @@ int verb_failed(const struct verb *v, const char *fmt, ...)
 
 const struct option_spec *verb_option(const struct verb *v, size_t i)
 {
-    if (i < v->n_options)
-        return &v->options[i];
-    i -= v->n_options;
+    for (size_t at = 0; at < v->n_options; at++)
+        if (v->options[at].help && i-- == 0)
+            return &v->options[at];
     for (size_t at = 0; at < COUNT_OF(shared); at++)
         if ((!shared[at].flag || (v->flags & shared[at].flag)) && i-- == 0)
             return &shared[at].option;
@@ -98,13 +98,21 @@ enum option_kind option_kind(const struct option_spec *o)
     return o->words ? OPTION_WORD : o->value ? OPTION_TEXT : OPTION_FLAG;
 }
 
+static bool is_option_called(const struct option_spec *o, struct str name, char letter)
+{
+    return name.p ? str_eq(name, str_from(o->name)) : o->letter == letter;
+}
+
 /* By its name or, if the name's p is NULL, by its letter. */
 static const struct option_spec *find_option(const struct verb *v, struct str name, char letter)
 {
     const struct option_spec *o;
 
+    for (size_t i = 0; i < v->n_options; i++)
+        if (is_option_called(&v->options[i], name, letter))
+            return &v->options[i];
     for (size_t i = 0; (o = verb_option(v, i)); i++)
-        if (name.p ? str_eq(name, str_from(o->name)) : o->letter == letter)
+        if (is_option_called(o, name, letter))
             return o;
     return NULL;
 }

@@ -48,7 +48,7 @@ struct option_spec {
     const char *name;  /* without the dashes */
     char letter;       /* 0: none */
     const char *value; /* name of the value in the help; NULL: takes no value */
-    const char *help;
+    const char *help;  /* NULL: hidden from help, manual and completion */
     /* OPTION_CALL: stores the value (NULL for a flag) in the verb's own options struct. */
     int (*set)(void *options, const char *value, struct err *e);
     enum option_kind kind;
@@ -141,7 +141,8 @@ struct str verb_spelling(const struct verb *v, size_t i);
  * matches. */
 const struct verb *verb_find(int argc, char **argv, int *ret_words);
 
-/* Its i-th option: its own, then those its flags bring, then --help; NULL behind the last. */
+/* Its i-th option that is not hidden: its own, then those of its flags, then --help; NULL behind the
+ * last. */
 const struct option_spec *verb_option(const struct verb *v, size_t i);
 
 /* Reads options up to "--" or, with VERB_COMMAND, up to the first argument; otherwise arguments may

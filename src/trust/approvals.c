@@ -298,10 +298,12 @@ static int check_master(const struct held_call *h, const struct trust_master *m,
         return 0;
     if (m->self)
         return err_set(e, ERR_DENIED,
-                       "you cannot approve your own request: trust.self_approval is off");
-    return err_set(e, ERR_DENIED,
-                   "you cannot approve your own request; approve as another user, or with a "
-                   "master's token");
+                       "you cannot approve your own request: trust.self_approval is off in the "
+                       "configuration");
+    return err_set(
+        e, ERR_DENIED,
+        "you cannot approve your own request; approve as another user, or with a master "
+        "token: export SANDBOXER_MASTER=$(sandboxer token create -q --role master NAME)");
 }
 
 static int check_decision(struct trust *t, struct approval_op *op, bool approve,

@@ -57,8 +57,9 @@ struct decide_options {
 
 #define AT(member) .at = offsetof(struct decide_options, member)
 #define MASTER_TEXT                                                                                \
-    "You cannot decide about your own request: another user must, or you with a master token in\n" \
-    "SANDBOXER_MASTER.\n"                                                                          \
+    "You cannot decide about your own request. Do it as another user, or with a master token:\n"   \
+    "\n"                                                                                           \
+    "  export SANDBOXER_MASTER=$(sandboxer token create -q --role master NAME)\n"                  \
     "\n"
 
 static const struct option_spec approve_options[] = {
@@ -82,7 +83,7 @@ static int prepare_decision(struct api_call *c, void *options, char **argv)
 
     if (master && !h1_is_value(str_from(master)))
         return verb_failed(
-            c->verb, "SANDBOXER_MASTER is not a valid token (it contains a control character)");
+            c->verb, "SANDBOXER_MASTER is not a valid token: it contains a control character");
     if (o->self && isatty(STDIN_FILENO) != 1)
         return verb_misused(c->verb, "--self is for a person: standard input is not a terminal");
     api_call_field(c, "Sandboxer-Master", master && master[0] ? master : NULL);

@@ -26,8 +26,8 @@ struct canary_options {
 };
 
 static const struct option_spec options[] = {
-    { "inside", 0, NULL, "the probing half, run by canary in its sandbox",
-      .at = offsetof(struct canary_options, inside) },
+    /* The probes, which `canary` runs in its sandbox. */
+    { "inside", .at = offsetof(struct canary_options, inside) },
 };
 
 /* Each attempt returns whether it succeeded; errno is the reason of a failure. */

@@ -144,17 +144,38 @@ static bool is_utf8_list(const char *const *list)
     return !list[i];
 }
 
-/* Whether an option was given that a request to the daemon cannot carry. */
-static bool has_local_options(const struct run_options *o)
+/* The first option that was given and that a request to the daemon cannot carry; NULL: none. */
+static const char *local_option(const struct run_options *o)
 {
-    return o->writable || o->system || o->side_channels || o->strict || o->hostname || o->caps ||
-           o->kernel || o->asked || o->n_mounts || o->disk != RUN_DEFAULT_DISK ||
-           o->network.resolvers.n || o->network.upstream;
+    const struct {
+        bool given;
+        const char *name;
+    } all[] = {
+        { o->writable, "--writable" },
+        { o->system, "--system" },
+        { o->side_channels, "--side-channels" },
+        { o->strict, "--strict" },
+        { o->hostname, "--hostname" },
+        { o->caps, "--cap" },
+        { o->kernel, "--kernel" },
+        { o->asked & LAUNCH_NO_MEMORY, "--memory" },
+        { o->asked & LAUNCH_NO_PIDS, "--pids" },
+        { o->asked & LAUNCH_NO_CPU, "--cpu" },
+        { o->asked & LAUNCH_NO_DISK, "--disk" },
+        { o->n_mounts, "--mount" },
+        { o->network.resolvers.n, "--resolver" },
+        { o->network.upstream, "--upstream" },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(all); i++)
+        if (all[i].given)
+            return all[i].name;
+    return NULL;
 }
 
 static bool can_be_served(const struct run_options *o, char **argv)
 {
-    return !has_local_options(o) && !o->image && o->n_env <= PROCESS_ENV_MAX &&
+    return !local_option(o) && !o->image && o->n_env <= PROCESS_ENV_MAX &&
            is_utf8_list((const char *const *)argv) && is_utf8_list(o->env) &&
            !getenv("SANDBOXER_NO_DAEMON");
 }
@@ -238,15 +259,15 @@ static int run_image(const struct verb *v, const struct run_options *o, char **a
     AUTO(api_call_done) struct api_call inspected = { 0 };
     struct run_request q;
     struct err e;
+    const char *local = local_option(o);
     int status = 0;
 
-    if (has_local_options(o))
+    if (local)
         return verb_failed(
             v,
-            "--image %s: limits, mounts, capabilities, hostnames and resolvers cannot be set for "
-            "an "
-            "image of the daemon; put them in a profile and use 'sandboxer create --image'",
-            o->image);
+            "%s cannot be used with the stored image %s; set it in a profile and use "
+            "'sandboxer create --image %s'",
+            local, o->image, o->image);
     if (!argv[0]) {
         status = own_command(&inspected, v, o->image, words, COUNT_OF(words));
         argv = (char **)(void *)words; /* the words are only read */

@@ -42,9 +42,9 @@ const struct verb verb_verify = {
             "added; a line for each difference. On another machine, pass a copy of seal.pub with\n"
             "--key.\n"
             "\n"
-            "Exit status: 0 if everything is as signed; 1 if files differ; 2 if FILE is not a\n"
-            "manifest; 3 if a file or the key does not exist; 5 if the signature is not by this\n"
-            "key.\n"
+            "Exit status: 0 if everything is as signed; 1 if files differ; 2 if MANIFEST is\n"
+            "not a manifest; 3 if a file or the key does not exist; 5 if the signature is not by\n"
+            "this key.\n"
             "\n"
             "  sandboxer verify job.py.out.manifest.json job.py.out\n",
     OPTIONS(options, struct verify_options),

@@ -5,7 +5,7 @@
 
 struct sample {
     struct common common;
-    bool flag;
+    bool flag, hidden;
     const char *text, *word, *span, *count;
     struct option_list list, pairs, few;
 };
@@ -14,6 +14,7 @@ struct sample {
 
 static const struct option_spec options[] = {
     { "flag", 'f', NULL, "", AT(flag) },
+    { "hidden", .at = offsetof(struct sample, hidden) },
     { "text", 't', "T", "", AT(text) },
     { "word", 0, "W", "", .kind = OPTION_WORD, AT(word), .words = "one two" },
     { "span", 0, "D", "", .kind = OPTION_DURATION, AT(span) },
@@ -66,6 +67,17 @@ TEST(options_of_each_kind)
     CHECK_STR(str_from(o.pairs.p[1]), "k2=v=w");
     CHECK_INT(n_arguments, 0);
     CHECK_INT(status, 0);
+}
+
+TEST(an_option_without_help_is_accepted_and_not_listed)
+{
+    const struct option_spec *shown;
+
+    CHECK(parse("--hidden"));
+    CHECK(o.hidden);
+    for (size_t i = 0; (shown = verb_option(&verb, i)); i++)
+        CHECK(strcmp(shown->name, "hidden") != 0);
+    CHECK(strcmp(verb_option(&verb, 1)->name, "text") == 0); /* the next one is not skipped */
 }
 
 TEST(options_that_verbs_share)
