@@ -128,8 +128,8 @@ static void expire_oldest_part(struct control *c, const char *box, uint32_t part
     store_commit(&x->txn, on_expiry_recorded);
 }
 
-/* The log of an ended sandbox is removed as a whole with its last record, as is_log_expired() in
- * audit_check.c expects. */
+/* The log of an ended sandbox is removed as a whole with its last record: audit_check.c accepts a
+ * missing log only if its last record is past the retention time. */
 static void expire_log(struct control *c, const char *box)
 {
     int64_t before_ns = clock_wall() - c->config->egress.audit_keep;

@@ -196,7 +196,7 @@ static void on_layer_row_removed(struct store_txn *t, int r, const struct err *e
     finish_image_job(j, r, e);
 }
 
-static void remove_layer_row(struct image_job *j, struct layer *l)
+static void delete_layer_row(struct image_job *j, struct layer *l)
 {
     l->leaving = true;
     j->removing = true;
@@ -227,7 +227,7 @@ static void remove_next_layer(struct image_job *j)
         if (layer_is_used(j->images, j->layer))
             continue;
         if (l)
-            remove_layer_row(j, l);
+            delete_layer_row(j, l);
         else
             remove_layer_tree(j);
         return;

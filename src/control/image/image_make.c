@@ -380,7 +380,7 @@ static void store_image_layer(struct image_part *p, const struct layers_said *sa
                               .created_ns = clock_wall() };
 
     snprintf(r.name, sizeof r.name, "%s", p->layer);
-    str_copy(str_from(said->text), r.measure, sizeof r.measure);
+    str_copy(str_from(said->text), r.digest, sizeof r.digest);
     layer_set_row(m->images->control, &r);
     p->state = PART_STORES;
     fault_point("image.layer");

@@ -34,7 +34,7 @@ void layer_forget(struct images *x, const char *name)
     struct layer *l = layer_known(x->control, name);
 
     if (l && l->leaving)
-        layer_drop_row(x->control, l);
+        layer_delete_row(x->control, l);
 }
 
 /* Releases the references to its captured layers (control/layer/layers.h). */

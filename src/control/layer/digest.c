@@ -23,7 +23,7 @@ const char *layer_digest(struct control *c, const char *name)
 {
     const struct layer *l = layer_on_record(c, name);
 
-    return l ? l->record.measure : "";
+    return l ? l->record.digest : "";
 }
 
 /* An image holds its own layers: a reference here would outlive the image. */
@@ -96,7 +96,7 @@ static void store_digest(struct digest_op *op, const struct layers_said *said)
     if (!l)
         abort(); /* it was found just before */
     x->record = l->record;
-    str_copy(str_from(said->text), x->record.measure, sizeof x->record.measure);
+    str_copy(str_from(said->text), x->record.digest, sizeof x->record.digest);
     x->record.bytes = said->bytes;
     x->record.entries = said->entries;
     if (!x->record.created_ns)
@@ -137,9 +137,9 @@ static int compare_digest(struct digest_op *op, const struct layers_said *said, 
         return err_set(e, ERR_NOT_FOUND, "layer %s was removed meanwhile", name);
     if (!oci_digest_valid(str_from(said->text)))
         return err_set(e, ERR_UPSTREAM, "sandboxer-layers returned no digest of layer %s", name);
-    if (l->record.measure[0] && !str_eq(str_from(l->record.measure), str_from(said->text)))
+    if (l->record.digest[0] && !str_eq(str_from(l->record.digest), str_from(said->text)))
         return set_damage_error(name, e);
-    return !l->record.measure[0] || !l->on_record;
+    return !l->record.digest[0] || !l->on_record;
 }
 
 static void on_layer_digested(struct layer_job *j, int r, const struct err *e,

@@ -102,7 +102,7 @@ static void queue_undigested(struct map_entry *v, void *control)
 {
     struct layer *l = container_of(v, struct layer, entry);
 
-    if (l->refs && (!l->record.measure[0] || layer_is_captured(l->record.name)))
+    if (l->refs && (!l->record.digest[0] || layer_is_captured(l->record.name)))
         append_to_digest_queue(control, l);
 }
 

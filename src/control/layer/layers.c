@@ -84,10 +84,10 @@ void layer_set_row(struct control *c, const struct layer_record *r)
     l->leaving = false;
 }
 
-void layer_drop_row(struct control *c, struct layer *l)
+void layer_delete_row(struct control *c, struct layer *l)
 {
     l->on_record = l->leaving = false;
-    l->record.measure[0] = '\0';
+    l->record.digest[0] = '\0';
     if (!l->refs && !link_joined(&l->link))
         forget_layer(c, l);
 }
@@ -102,7 +102,7 @@ void layer_ref(struct control *c, const char *name)
     if (!link_joined(&l->link))
         return;
     link_leave(&l->link); /* its removal was pending, and its row may be gone */
-    l->record.measure[0] = '\0';
+    l->record.digest[0] = '\0';
     digest_queue_add(c, name);
 }
 

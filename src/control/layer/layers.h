@@ -79,7 +79,7 @@ struct layer *layer_known(struct control *c, const char *name);
 struct layer *layer_on_record(struct control *c, const char *name);
 /* Sets the layer's row, or notes that it has none. */
 void layer_set_row(struct control *c, const struct layer_record *r);
-void layer_drop_row(struct control *c, struct layer *l);
+void layer_delete_row(struct control *c, struct layer *l);
 
 /* Appends names to a list of a job, as far as they fit. */
 void layers_list(const struct json_strs *names, char to[][LAYER_NAME_MAX], uint64_t *n);

@@ -471,9 +471,9 @@ const struct backend_process_events process_backend_events = { .started = on_pro
 
 /* --- removing ended processes --- */
 
-static void remove_process_row(struct change *c, struct store_txn *t)
+static void delete_process_row(struct change *c, struct store_txn *t)
 {
-    store_remove_process(t, c->sandbox->record.id, (uint32_t)c->number);
+    store_delete_process(t, c->sandbox->record.id, (uint32_t)c->number);
 }
 
 static struct change *new_row_removal(const struct process *p, const struct actor *who)
@@ -481,11 +481,11 @@ static struct change *new_row_removal(const struct process *p, const struct acto
     struct change *c = change_new(p->sandbox, who, "");
 
     c->number = p->proc;
-    c->also = remove_process_row;
+    c->also = delete_process_row;
     return c;
 }
 
-static void discard_process(struct process *p)
+static void remove_process_with_output(struct process *p)
 {
     output_remove(p->control->context.state, p->sandbox->record.id, p->proc);
     process_remove(p);
@@ -496,7 +496,7 @@ static void on_row_removed(struct change *c, int r, const struct err *e)
     struct process_op *op = c->user;
 
     if (r >= 0 && op->process->sandbox) /* else it was removed meanwhile */
-        discard_process(op->process);
+        remove_process_with_output(op->process);
     op->done(op, r, e);
 }
 
@@ -547,7 +547,7 @@ static struct process *find_oldest_ended(struct sandbox *s)
 static void drop_process(struct process *p)
 {
     change_submit(new_row_removal(p, &ACTOR_DAEMON));
-    discard_process(p);
+    remove_process_with_output(p);
 }
 
 /* Charges the process and its output; discards output of the sandbox's ended processes if

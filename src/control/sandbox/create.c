@@ -485,7 +485,7 @@ static int prepare_sandbox(struct control *c, struct create_op *op, struct sandb
     if (r >= 0 && (r = sandbox_take_base(*ret, &x.from.base, e)) < 0)
         sandbox_unref(take_ptr(*ret));
     if (r < 0) {
-        pool_discard(c, box);
+        pool_destroy_box(c, box);
         return r;
     }
     if (op->recreated_from)
@@ -645,7 +645,7 @@ static void on_requested(struct change *ch, int r, const struct err *e)
     struct sandbox *s = ch->sandbox;
 
     if (r < 0) {
-        pool_discard(s->control, take_ptr(s->box));
+        pool_destroy_box(s->control, take_ptr(s->box));
         sandbox_unref(s); /* the map's reference */
         if (r == -(int)ERR_CONFLICT && op->idempotency_key.n) {
             sandbox_unref(take_ptr(op->sandbox_));
@@ -788,7 +788,7 @@ void sandbox_on_assigned(struct backend_box *b, int r, const struct err *e)
     }
     LOG(WARN, "sandbox.not_assigned", LOG_S("sandbox", b->id), LOG_S("error", e->msg));
     op->sandbox_ = NULL;
-    pool_discard(s->control, take_ptr(s->box));
+    pool_destroy_box(s->control, take_ptr(s->box));
     sandbox_unref(s);
     sandbox_unref(s); /* the map's reference */
     op->unpooled_ = true;

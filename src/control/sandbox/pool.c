@@ -491,7 +491,7 @@ struct backend_box *pool_take(struct control *c, const char *owner, struct profi
     return x;
 }
 
-void pool_discard(struct control *c, struct backend_box *x)
+void pool_destroy_box(struct control *c, struct backend_box *x)
 {
     if (x)
         tear_down_pool_box(pool_box_new(c, NULL, x));

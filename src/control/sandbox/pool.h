@@ -45,7 +45,7 @@ struct backend_box *pool_take(struct control *c, const char *owner, struct profi
 void pool_note_owner(struct control *c, const struct profile *p, const struct create_request *q,
                      const char *owner);
 /* Tears down a box that was taken but not used; NULL is fine. */
-void pool_discard(struct control *c, struct backend_box *b);
+void pool_destroy_box(struct control *c, struct backend_box *b);
 bool pool_knows(struct control *c, const char *id); /* searches all boxes */
 
 #endif

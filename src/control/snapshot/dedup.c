@@ -52,7 +52,7 @@ static bool list_has_layer(const struct json_strs *layers, const struct layer *l
 /* Sizes are compared, too: they reveal holes, which a digest covers only in part. */
 static bool is_same_content(const struct layer *a, const struct layer *b)
 {
-    return a->record.measure[0] && strcmp(a->record.measure, b->record.measure) == 0 &&
+    return a->record.digest[0] && strcmp(a->record.digest, b->record.digest) == 0 &&
            a->record.bytes == b->record.bytes && a->record.entries == b->record.entries;
 }
 

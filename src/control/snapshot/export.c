@@ -78,7 +78,7 @@ static int write_export_manifest(struct export_op *op, int *ret, struct err *e)
     for (size_t i = 0; i < count_export_layers(op); i++) {
         if (!get_export_digest(op, i)[0])
             return err_set(e, ERR_CONFLICT, "a layer was removed meanwhile");
-        layers[i] = (struct manifest_layer){ .measure = get_export_digest(op, i),
+        layers[i] = (struct manifest_layer){ .digest = get_export_digest(op, i),
                                              .image = i < op->layers_.n ? NULL : names[i],
                                              .left_out = is_left_out(op, i) };
         if (is_image_layer(op, i))

@@ -229,7 +229,7 @@ static int choose_layer_names(struct import_op *op, struct err *e)
         r = choose_layer_name(op, i, &names[i], e);
         *row = (struct layer_record){ .created_ns = clock_wall() };
         snprintf(row->name, sizeof row->name, "%s", r < 0 ? "" : names[i]);
-        snprintf(row->measure, sizeof row->measure, "%s", l[i].measure);
+        snprintf(row->digest, sizeof row->digest, "%s", l[i].digest);
     }
     if (r < 0)
         return r;
@@ -254,7 +254,7 @@ static int start_import_job(struct import_op *op, struct err *e)
             continue;
         snprintf(job.below[job.n_below++], LAYER_NAME_MAX, "%s", op->names_.p[i]);
         snprintf(job.against[job.n_against++], LAYER_NAME_MAX, "sha256-%s",
-                 oci_digest_hex(l[i].measure).p);
+                 oci_digest_hex(l[i].digest).p);
     }
     if (lseek(op->file, 0, SEEK_SET) < 0)
         return err_sys(e, "rewinding the file");

@@ -9,7 +9,7 @@
 #define IN(member) JSON_AT(struct manifest_layer, member)
 
 static const struct json_field layer_fields[] = {
-    { "measure", JSON_KIND_STR, IN(measure), .required = true, .max = RECORD_DIGEST_MAX - 1 },
+    { "measure", JSON_KIND_STR, IN(digest), .required = true, .max = RECORD_DIGEST_MAX - 1 },
     { "image", JSON_KIND_STR, IN(image), .max = LAYER_NAME_MAX - 1 },
     { "left_out", JSON_KIND_BOOL, IN(left_out) },
 };
@@ -65,7 +65,7 @@ static int check_manifest_layers(const struct snapshot_manifest *m, struct err *
     for (size_t i = 0; i < m->layers.n; i++) {
         bool image = manifest_is_image(m, i);
 
-        if (!oci_digest_valid(str_from(l[i].measure)))
+        if (!oci_digest_valid(str_from(l[i].digest)))
             return err_set(e, ERR_INVALID, "layers: invalid digest");
         if (image && (!layer_name_valid(l[i].image) || l[i].image[0] != 's'))
             return err_set(e, ERR_INVALID, "layers: invalid name of an image's layer");

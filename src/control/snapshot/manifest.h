@@ -8,9 +8,9 @@
 enum { MANIFEST_FORMAT = 2, MANIFEST_MAX = 1 << 20 };
 
 struct manifest_layer {
-    const char *measure; /* "sha256:…", engine/layers/digest.h */
-    const char *image;   /* its name, if it is a layer of an image; NULL: a captured layer */
-    bool left_out;       /* not in the file; only for layers of an image */
+    const char *digest; /* "sha256:…", engine/layers/digest.h */
+    const char *image;  /* its name, if it is a layer of an image; NULL: a captured layer */
+    bool left_out;      /* not in the file; only for layers of an image */
 };
 
 struct snapshot_manifest {

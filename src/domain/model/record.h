@@ -209,7 +209,7 @@ struct image_record {
 /* A read-only layer that is complete on disk. */
 struct layer_record {
     char name[RECORD_DIGEST_MAX]; /* as of engine/layers/job.h */
-    char measure[RECORD_DIGEST_MAX];
+    char digest[RECORD_DIGEST_MAX];
     uint64_t bytes, entries;
     int64_t created_ns;
 };

@@ -155,7 +155,8 @@ static int add_item(struct egress_entry *entry, const char *item, struct arena *
                        "'%s': ports must be numbers from 1 to 65535 separated by ','", shown);
     loopback = host_names_loopback(host) && !at.p;
     r = add_endpoint(entry, loopback ? STR("127.0.0.1") : host, ports, n, a, e);
-    /* The name determines whether 127.0.0.1 inside is meant, too: see egress_takes_loopback(). */
+    /* With this name, 127.0.0.1 inside remains the sandbox's: take_endpoint() in
+     * control/egress/places.c. */
     if (r >= 0 && loopback && str_eq(host, STR(HOST_INSIDE)))
         last_endpoint(entry)->name = HOST_INSIDE;
     return r < 0 || !at.p ? r

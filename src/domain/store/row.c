@@ -175,7 +175,7 @@ static const struct row_column image_columns[] = {
 
 #define RECORD layer_record
 static const struct row_column layer_columns[] = {
-    IN(name, TEXT), IN(measure, TEXT), IN(bytes, I64), IN(entries, I64), IN(created_ns, I64),
+    IN(name, TEXT), IN(digest, TEXT), IN(bytes, I64), IN(entries, I64), IN(created_ns, I64),
 };
 #undef RECORD
 

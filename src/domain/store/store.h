@@ -93,7 +93,7 @@ void store_put_sandbox(struct store_txn *t, const struct sandbox_record *r); /* 
 void store_add_event(struct store_txn *t, const struct event_record *r);
 void store_put_process(struct store_txn *t, const struct process_record *r);
 /* Removing an absent record, here and below, is not an error. */
-void store_remove_process(struct store_txn *t, const char *sandbox, uint32_t proc);
+void store_delete_process(struct store_txn *t, const char *sandbox, uint32_t proc);
 void store_put_egress(struct store_txn *t, const struct egress_record *r);
 /* The store computes the MAC. The sandbox must have a record. Does nothing without a ledger. */
 void store_put_egress_head(struct store_txn *t, const struct egress_head_record *r);

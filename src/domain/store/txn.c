@@ -143,7 +143,7 @@ static int check_record_labels(const struct sandbox_record *b, struct err *e)
 }
 
 /* Deletes the tags of the stored sandbox, if it exists. */
-static int drop_tags(const char *id, struct store_txn *t, struct db *d, struct err *e)
+static int delete_sandbox_tags(const char *id, struct store_txn *t, struct db *d, struct err *e)
 {
     struct sandbox_record *old = arena_alloc(&t->arena_, sizeof *old);
     sqlite3_stmt *st;
@@ -189,7 +189,7 @@ static int apply_put_sandbox(const struct txn_op *op, struct store_txn *t, struc
         return r;
     r = check_record_labels(b, e);
     if (r >= 0)
-        r = drop_tags(b->id, t, d, e);
+        r = delete_sandbox_tags(b->id, t, d, e);
     if (r >= 0)
         r = put_sandbox_row(b, SQL_PUT_SANDBOX, d, e);
     return r < 0 ? r : put_tags(b, SQL_PUT_TAG, d, e);
@@ -286,7 +286,7 @@ DROP(store_remove_layer, SQL_DROP_LAYER, true)
 #undef PUT
 #undef DROP
 
-void store_remove_process(struct store_txn *t, const char *sandbox, uint32_t proc)
+void store_delete_process(struct store_txn *t, const char *sandbox, uint32_t proc)
 {
     add_statement(t, SQL_DROP_PROCESS, sandbox, db_int(proc));
 }
@@ -435,7 +435,7 @@ static int prune_sandboxes(const struct prune *p, enum sql find, enum sql drop, 
     for (int i = 0; r >= 0 && i < n; i++) {
         const struct db_value *with = DB_WITH(db_text(str_from(ids[i])));
 
-        r = drop_tags(ids[i], t, d, e);
+        r = delete_sandbox_tags(ids[i], t, d, e);
         if (r >= 0)
             r = db_run(d, SQL_DROP_IDEMPOTENCY, with, e);
         if (r >= 0)

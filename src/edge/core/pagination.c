@@ -5,9 +5,9 @@
 
 #include "edge/core/internal.h"
 
-void *box_page_new(struct call *c, size_t size, void (*answer)(struct box_page *p))
+void *sandbox_page_new(struct call *c, size_t size, void (*answer)(struct sandbox_page *p))
 {
-    struct box_page *p = call_state(c, size, NULL);
+    struct sandbox_page *p = call_state(c, size, NULL);
 
     p->call = c;
     p->answer = answer;
@@ -15,7 +15,7 @@ void *box_page_new(struct call *c, size_t size, void (*answer)(struct box_page *
     return p;
 }
 
-bool box_page_after(struct box_page *p, const char *parameter)
+bool sandbox_page_after(struct sandbox_page *p, const char *parameter)
 {
     struct str text = { NULL, 0 }, time, id;
 
@@ -30,14 +30,14 @@ bool box_page_after(struct box_page *p, const char *parameter)
     return call_fail_with(p->call, 400, "invalid", "%s: not a cursor of this daemon", parameter);
 }
 
-void box_page_cursor(const struct sandbox_record *last, char ret[BOX_PAGE_CURSOR])
+void sandbox_page_cursor(const struct sandbox_record *last, char ret[SANDBOX_PAGE_CURSOR])
 {
-    snprintf(ret, BOX_PAGE_CURSOR, "%lld.%s", (long long)last->created_ns, last->id);
+    snprintf(ret, SANDBOX_PAGE_CURSOR, "%lld.%s", (long long)last->created_ns, last->id);
 }
 
 /* The requested labels come first: the store walks the index of the first label, and labels that
  * all of the caller's sandboxes have are the least selective. */
-bool box_page_labels(struct box_page *p, const struct json_map *asked)
+bool sandbox_page_labels(struct sandbox_page *p, const struct json_map *asked)
 {
     const struct json_map *own = &p->call->caller.labels;
     struct json_pair *all = arena_array(&p->call->arena, asked->n + own->n + 1, sizeof *all);
@@ -58,7 +58,7 @@ bool box_page_labels(struct box_page *p, const struct json_map *asked)
 
 static void on_page_rows(struct store_query *q, int r, const struct err *e)
 {
-    struct box_page *p = container_of(q, struct box_page, query);
+    struct sandbox_page *p = container_of(q, struct sandbox_page, query);
     struct call *c = p->call;
 
     if (!c->x)
@@ -70,7 +70,7 @@ static void on_page_rows(struct store_query *q, int r, const struct err *e)
     call_unref(c);
 }
 
-void box_page_query(struct box_page *p, uint64_t usual, uint64_t most)
+void sandbox_page_query(struct sandbox_page *p, uint64_t usual, uint64_t most)
 {
     struct call *c = p->call;
     uint64_t limit = usual;

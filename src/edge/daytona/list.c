@@ -10,12 +10,12 @@ enum { LIST_DEFAULT = 100, LIST_MAX = 200 };
 
 static void write_daytona_sandboxes(struct json_writer *w, const void *what)
 {
-    const struct box_page *p = what;
+    const struct sandbox_page *p = what;
     const struct sandbox_record *rows = p->query.sandboxes;
     struct control *control = p->call->api->control;
     bool more = p->query.n > p->limit;
     size_t n = p->query.n - more;
-    char next[BOX_PAGE_CURSOR];
+    char next[SANDBOX_PAGE_CURSOR];
 
     json_begin_object(w);
     json_field_begin_array(w, "items");
@@ -32,7 +32,7 @@ static void write_daytona_sandboxes(struct json_writer *w, const void *what)
     json_end_array(w);
     json_key(w, STR("nextCursor"));
     if (more && n) {
-        box_page_cursor(&rows[n - 1], next);
+        sandbox_page_cursor(&rows[n - 1], next);
         json_put_str(w, str_from(next));
     } else {
         json_put_null(w);
@@ -40,7 +40,7 @@ static void write_daytona_sandboxes(struct json_writer *w, const void *what)
     json_end_object(w);
 }
 
-static void answer_daytona_list(struct box_page *p)
+static void answer_daytona_list(struct sandbox_page *p)
 {
     call_answer(p->call, 200, write_daytona_sandboxes, p);
 }
@@ -106,7 +106,7 @@ static bool read_daytona_states(struct call *c, uint32_t *ret)
 }
 
 /* Returns false after it has answered the call. */
-static bool read_filter(struct call *c, struct box_page *p)
+static bool read_filter(struct call *c, struct sandbox_page *p)
 {
     struct str text = { NULL, 0 }, name = { NULL, 0 };
     struct json_map asked = { 0 }, written;
@@ -120,7 +120,7 @@ static bool read_filter(struct call *c, struct box_page *p)
         call_fail(c, &e);
         return false;
     }
-    return box_page_labels(p, &written);
+    return sandbox_page_labels(p, &written);
 }
 
 /* Rejects unknown filters instead of ignoring them. */
@@ -145,11 +145,11 @@ static bool check_known_filters(struct call *c)
 
 static void list_daytona_sandboxes(struct call *c)
 {
-    struct box_page *p = box_page_new(c, sizeof *p, answer_daytona_list);
+    struct sandbox_page *p = sandbox_page_new(c, sizeof *p, answer_daytona_list);
 
     if (check_known_filters(c) && read_daytona_states(c, &p->query.states) &&
-        box_page_after(p, "cursor") && read_filter(c, p))
-        box_page_query(p, LIST_DEFAULT, LIST_MAX);
+        sandbox_page_after(p, "cursor") && read_filter(c, p))
+        sandbox_page_query(p, LIST_DEFAULT, LIST_MAX);
 }
 
 const struct route routes_daytona_list[] = {

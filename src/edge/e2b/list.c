@@ -10,7 +10,7 @@
 enum { LIST_DEFAULT = 100, LIST_MAX = 100 };
 
 struct e2b_listing {
-    struct box_page page;
+    struct sandbox_page page;
     int64_t started_after_ns;
 };
 
@@ -49,12 +49,12 @@ static void write_e2b_rows(struct json_writer *w, const void *what)
     json_end_array(w);
 }
 
-static void answer_e2b_listing(struct box_page *p)
+static void answer_e2b_listing(struct sandbox_page *p)
 {
     const struct e2b_listing *asked = container_of(p, struct e2b_listing, page);
     const struct store_query *q = &p->query;
     struct e2b_rows l = { .call = p->call };
-    char next[BOX_PAGE_CURSOR];
+    char next[SANDBOX_PAGE_CURSOR];
     struct err e;
     bool more;
 
@@ -73,7 +73,7 @@ static void answer_e2b_listing(struct box_page *p)
     more = l.n > p->limit;
     l.n -= more;
     if (more)
-        box_page_cursor(l.rows[l.n - 1], next);
+        sandbox_page_cursor(l.rows[l.n - 1], next);
     e2b_answer_page(p->call, write_e2b_rows, &l, more ? next : NULL);
 }
 
@@ -99,7 +99,7 @@ static int read_state_filter(struct call *c, uint32_t *ret)
     return r;
 }
 
-static int read_metadata_filter(struct call *c, struct box_page *p)
+static int read_metadata_filter(struct call *c, struct sandbox_page *p)
 {
     struct json_map asked = { 0 };
     struct str text;
@@ -110,7 +110,7 @@ static int read_metadata_filter(struct call *c, struct box_page *p)
         call_fail(c, &e);
         return -1;
     }
-    return box_page_labels(p, &asked) ? r : -1;
+    return sandbox_page_labels(p, &asked) ? r : -1;
 }
 
 static int read_started_after(struct call *c, int64_t *ret)
@@ -161,17 +161,17 @@ static int read_template(struct call *c, struct store_query *q)
 
 static void list_e2b_sandboxes(struct call *c)
 {
-    struct e2b_listing *l = box_page_new(c, sizeof *l, answer_e2b_listing);
+    struct e2b_listing *l = sandbox_page_new(c, sizeof *l, answer_e2b_listing);
     struct store_query *q = &l->page.query;
 
     l->started_after_ns = INT64_MIN;
-    if (read_state_filter(c, &q->states) < 0 || !box_page_after(&l->page, "nextToken") ||
+    if (read_state_filter(c, &q->states) < 0 || !sandbox_page_after(&l->page, "nextToken") ||
         read_metadata_filter(c, &l->page) < 0 || read_started_after(c, &l->started_after_ns) < 0 ||
         read_order(c, &q->ascending) < 0 || read_template(c, q) < 0)
         return;
     if (q->ascending && !q->after.id[0] && l->started_after_ns > 0)
         q->after.created_ns = l->started_after_ns;
-    box_page_query(&l->page, LIST_DEFAULT, LIST_MAX);
+    sandbox_page_query(&l->page, LIST_DEFAULT, LIST_MAX);
 }
 
 const struct route routes_e2b_list[] = {

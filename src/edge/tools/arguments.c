@@ -78,23 +78,24 @@ static const struct json_field list_in[] = {
       .doc = "next_cursor of the previous page." },
 };
 static const struct json_field listed_box[] = {
-    { "sandbox_id", JSON_KIND_CHARS, RECORD(struct tool_listed_box, id), .required = true },
+    { "sandbox_id", JSON_KIND_CHARS, RECORD(struct tool_listed_sandbox, id), .required = true },
     /* loose: the schema does not name the states */
-    { "state", JSON_KIND_ENUM, RECORD(struct tool_listed_box, state), .required = true,
+    { "state", JSON_KIND_ENUM, RECORD(struct tool_listed_sandbox, state), .required = true,
       .loose = true, .names = sandbox_state_names,
       .doc = "Sandboxes that are ready or active can be used." },
-    { "profile", JSON_KIND_CHARS, RECORD(struct tool_listed_box, profile), .required = true },
-    { "provider", JSON_KIND_CHARS, RECORD(struct tool_listed_box, extension), .required = true },
-    { "created_at", JSON_KIND_CHARS, JSON_AT(struct tool_listed_box, created_at),
+    { "profile", JSON_KIND_CHARS, RECORD(struct tool_listed_sandbox, profile), .required = true },
+    { "provider", JSON_KIND_CHARS, RECORD(struct tool_listed_sandbox, extension),
+      .required = true },
+    { "created_at", JSON_KIND_CHARS, JSON_AT(struct tool_listed_sandbox, created_at),
       .optional = true },
-    { "expires_at", JSON_KIND_CHARS, JSON_AT(struct tool_listed_box, expires_at),
+    { "expires_at", JSON_KIND_CHARS, JSON_AT(struct tool_listed_sandbox, expires_at),
       .optional = true },
 };
 static const struct json_field list_out[] = {
     { "provider_version", JSON_KIND_TEXT, JSON_AT(struct tool_listed, provider_version),
       .required = true, .doc = "The version of the local provider." },
     { "sandboxes", JSON_KIND_OBJECTS, JSON_AT(struct tool_listed, sandboxes), .required = true,
-      .item_size = sizeof(struct tool_listed_box), JSON_FIELDS(listed_box) },
+      .item_size = sizeof(struct tool_listed_sandbox), JSON_FIELDS(listed_box) },
     { "next_cursor", JSON_KIND_TEXT, JSON_AT(struct tool_listed, next_cursor),
       .doc = "The cursor of the next page, if there is one." },
 };

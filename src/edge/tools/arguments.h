@@ -30,14 +30,14 @@ struct tool_list {
     const char *cursor;
 };
 
-struct tool_listed_box {
+struct tool_listed_sandbox {
     char created_at[TIME_TEXT], expires_at[TIME_TEXT];
     const struct sandbox_record *record;
 };
 
 struct tool_listed {
     const char *provider_version, *next_cursor;
-    struct json_objects sandboxes; /* of struct tool_listed_box */
+    struct json_objects sandboxes; /* of struct tool_listed_sandbox */
 };
 
 struct tool_destroy {

@@ -62,7 +62,7 @@ static void on_resource_page(struct store_query *q, int r, const struct err *e)
     struct mcp_request *request = container_of(q, struct mcp_box_query, query)->request;
     size_t n = q->n < PAGE ? q->n : PAGE;
     struct json_writer *w;
-    char text[BOX_PAGE_CURSOR];
+    char text[SANDBOX_PAGE_CURSOR];
 
     if (r < 0 || mcp_is_finished(request)) {
         if (r < 0)
@@ -84,7 +84,7 @@ static void on_resource_page(struct store_query *q, int r, const struct err *e)
     }
     json_end_array(w);
     if (q->n > n) {
-        box_page_cursor(&q->sandboxes[n - 1], text);
+        sandbox_page_cursor(&q->sandboxes[n - 1], text);
         json_field_str(w, "nextCursor", str_from(text));
     }
     mcp_reply(request);

@@ -178,9 +178,9 @@ static void on_tool_sandboxes_listed(struct store_query *q, int r, const struct 
     struct tool_listing *l = container_of(q, struct tool_listing, list.query);
     struct mcp_request *request = l->list.request;
     size_t n = q->n < l->in.limit ? q->n : l->in.limit;
-    struct tool_listed_box *boxes = arena_array(&request->arena, n + 1, sizeof *boxes);
+    struct tool_listed_sandbox *boxes = arena_array(&request->arena, n + 1, sizeof *boxes);
     struct tool_listed out = { backend_local.version, NULL, { boxes, n } };
-    char cursor[BOX_PAGE_CURSOR];
+    char cursor[SANDBOX_PAGE_CURSOR];
 
     if (r < 0) {
         mcp_fail_err(request, "The sandboxes could not be listed", e);
@@ -194,7 +194,7 @@ static void on_tool_sandboxes_listed(struct store_query *q, int r, const struct 
         show_time(control_expires_ns(mcp_client_of(request)->control, v), boxes[i].expires_at);
     }
     if (q->n > n && n) {
-        box_page_cursor(&q->sandboxes[n - 1], cursor);
+        sandbox_page_cursor(&q->sandboxes[n - 1], cursor);
         out.next_cursor = cursor;
     }
     mcp_tool_answer(request, &out);

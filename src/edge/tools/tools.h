@@ -75,7 +75,7 @@ struct mcp_box_query {
     struct mcp_request *request; /* referenced until the query is done */
 };
 void mcp_query_done(void *query); /* on_end of a state that begins with a struct store_query */
-/* Continues behind a cursor of box_page_cursor(); empty: from the start. False: it is invalid. */
+/* Continues behind a cursor of sandbox_page_cursor(); empty: from the start. False: it is invalid. */
 bool mcp_box_query_after(struct mcp_box_query *b, struct str cursor);
 int mcp_box_query_start(struct mcp_box_query *b, struct mcp_request *r, size_t limit,
                         store_answer_fn *done, struct err *e);

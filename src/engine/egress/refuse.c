@@ -99,7 +99,7 @@ struct lingering_client {
 };
 
 /* Returns false at the end of the input. */
-static bool discard_client_bytes(int fd, size_t *discarded)
+static bool drain_client_bytes(int fd, size_t *discarded)
 {
     char waste[4096];
 
@@ -118,7 +118,7 @@ static void on_lingering_bytes(struct loop_fd *s, unsigned events)
 {
     struct lingering_client *p = container_of(s, struct lingering_client, client.socket);
 
-    if (!discard_client_bytes(s->fd, &p->discarded))
+    if (!drain_client_bytes(s->fd, &p->discarded))
         egress_client_end(&p->client);
 }
 
@@ -129,7 +129,7 @@ void refuse_send(struct egress_box *b, int fd, struct str answer)
 
     /* Fits into an empty socket buffer; a client that filled the buffer does not read answers. */
     (void)!send(fd, answer.p, answer.n, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (shutdown(fd, SHUT_WR) < 0 || !discard_client_bytes(fd, &discarded)) {
+    if (shutdown(fd, SHUT_WR) < 0 || !drain_client_bytes(fd, &discarded)) {
         close(fd);
         return;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LAYERS_FLATTEN: squashes several layers into one that gives the same view on top of the lower
+/* LAYERS_FLATTEN: merges several layers into one that gives the same view on top of the lower
  * ones: the layers of an image, the host's /usr, or nothing. */
 
 #include "base/fault_point.h"
@@ -75,5 +75,5 @@ int layer_worker_flatten(struct layer_worker *k, struct err *e)
     staging_done(&f.staging);
     k->done.bytes = f.bytes;
     k->done.entries = f.entries;
-    return err_wrap(e, r, "squashing %llu layers", (unsigned long long)k->job.n_below);
+    return err_wrap(e, r, "flattening %llu layers", (unsigned long long)k->job.n_below);
 }

@@ -48,9 +48,9 @@ int layer_worker_manifest(struct layer_worker *k, struct err *e)
 }
 
 /* The digits after "sha256:" or "sha256-". */
-static struct str digest_digits(const char *measure)
+static struct str digest_digits(const char *digest)
 {
-    return str_from(measure + sizeof "sha256:" - 1);
+    return str_from(digest + sizeof "sha256:" - 1);
 }
 
 static int check_tree_digest(struct layer_worker *k, int tree, const char *stored,
@@ -101,7 +101,7 @@ static int import_layer(struct layer_worker *k, struct archive_in *in, const cha
 /* Reads one layer. Layers of images are named by their content, so they are never created from an
  * untrusted file. */
 static int read_archived_layer(struct layer_worker *k, struct archive_in *in, const char *name,
-                               const char *measure, struct err *e)
+                               const char *digest, struct err *e)
 {
     AUTO_CLOSE int known = storage_open_layer(&k->storage, name, NULL);
     char stored[ARCHIVE_DIGEST_SIZE];
@@ -112,14 +112,14 @@ static int read_archived_layer(struct layer_worker *k, struct archive_in *in, co
         return err_set(e, ERR_INVALID, "the file has fewer layers than its manifest");
     if (r >= 0)
         r = archive_read(in, stored, sizeof stored, e);
-    if (r >= 0 && memcmp(stored, measure, sizeof stored) != 0)
+    if (r >= 0 && memcmp(stored, digest, sizeof stored) != 0)
         return err_set(e, ERR_INVALID, "the digest differs from the manifest");
     if (r < 0 || known >= 0)
         return r < 0 ? r : archive_read_tree(in, -1, -1, e);
     if (strncmp(name, "lay_", 4) != 0)
         return err_set(e, ERR_CONFLICT,
                        "a layer of the image was removed during the import; try again");
-    return import_layer(k, in, name, measure, e);
+    return import_layer(k, in, name, digest, e);
 }
 
 int layer_worker_import(struct layer_worker *k, struct err *e)

@@ -57,7 +57,7 @@ enum layers_kind {
     LAYERS_IMPORT,   /* imports the file's layers under the names of `below`; layers of images must
                         exist already and are skipped; `against` as above. LINE: the name of a new
                         layer, its bytes and entries */
-    LAYERS_FLATTEN,  /* squashes `below`, on top of `against`, into job.name; with a descriptor, on
+    LAYERS_FLATTEN,  /* flattens `below`, on top of `against`, into job.name; with a descriptor, on
                         top of the host's /usr */
     LAYERS_TAKE,     /* makes job.name from the data of job.box, in which nothing runs, unless
                         job.name exists; then the box is not on disk */

@@ -34,7 +34,7 @@ static void try_manifest(struct str text)
     l = m.layers.p;
     must(m.layers.n > 0 && m.layers.n <= LAYERS_STACK_MAX && !(l[0].image && l[0].image[0]));
     for (size_t i = 0; i < m.layers.n; i++)
-        must(oci_digest_valid(str_from(l[i].measure)));
+        must(oci_digest_valid(str_from(l[i].digest)));
 }
 
 static int read_tree(struct str data, int tree, int links)

@@ -7,7 +7,7 @@
 #include "engine/egress/adapters/names.h"
 
 /* A connection to the proxy port. Its first bytes select CONNECT (connect.c) or a forward request
- * (relays/forward.c); anything else is answered with 400. */
+ * (relays/relays.c); anything else is answered with 400. */
 void proxy_accept(struct egress_box *b, int fd, const struct address *client, uint16_t client_port);
 
 /* A connection to the proxy port that begins with CONNECT. `read`: the bytes received so far,

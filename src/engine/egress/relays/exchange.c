@@ -127,7 +127,7 @@ static void on_exchange_timer(struct loop_timer *t)
 
 /* Discards input until the client has read the answer: closing earlier would reset the
  * connection. */
-static void discard_lingering_bytes(struct exchange *x)
+static void drain_lingering_bytes(struct exchange *x)
 {
     char scrap[4096];
     ssize_t n = recv(x->client_fd, scrap, sizeof(scrap), MSG_DONTWAIT);
@@ -147,7 +147,7 @@ static void read_client(struct exchange *x)
     ssize_t n;
 
     if (x->state == EXCHANGE_LINGERING) {
-        discard_lingering_bytes(x);
+        drain_lingering_bytes(x);
         return;
     }
     n = recv(x->client_fd, room, x->in.max - x->in.n, MSG_DONTWAIT);

@@ -752,9 +752,9 @@ TEST(processes_of_a_sandbox)
     CHECK_STR(q.processes[0].spec, "{}");
     arena_done(&q.arena);
     store_txn_begin(&t, fix.store);
-    store_remove_process(&t, p.sandbox, 2);
-    store_remove_process(&t, p.sandbox, 3); /* is not there */
-    store_remove_process(&t, "sbx_00000000000000000002", UINT32_MAX);
+    store_delete_process(&t, p.sandbox, 2);
+    store_delete_process(&t, p.sandbox, 3); /* is not there */
+    store_delete_process(&t, "sbx_00000000000000000002", UINT32_MAX);
     commit(&t);
     ask(&q);
     CHECK_INT(q.n, 1);
@@ -1214,7 +1214,7 @@ TEST(images_and_layers)
                               .config = STR("{}"),
                               .layers = STR("sha256-3 sha256-4"),
                               .created_ns = 5 };
-    struct layer_record l = { .name = "sha256-3", .measure = "sha256:5", .bytes = 6, .entries = 7 };
+    struct layer_record l = { .name = "sha256-3", .digest = "sha256:5", .bytes = 6, .entries = 7 };
     struct store_query q = { .kind = STORE_IMAGES };
     struct store_txn t;
 
