@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Short names for what meson, ninja and the scripts do. `./dev TARGET` installs what they need first.
 BUILD ?= build
 PREFIX ?= /usr/local

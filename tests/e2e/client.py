@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line as a client of a test's own daemon.
 
     with Daemon(c) as d:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A daemon of a test's own, and its REST interface.
 
     from daemon import Daemon

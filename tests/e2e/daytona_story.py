@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a program does with Daytona's SDK: each of its methods, with what must come of it."""
 
 STORY = r"""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A daemon as E2B's clients find it, and a client of our own that says whatever a test wants.
 
     with Served(c) as s:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a program does with E2B's SDK: each of its methods, with what must come of it."""
 
 import tarfile

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A sandbox's network boundary and the egress worker behind it, without the sandbox.
 
     with World() as w, Box(w, c, POLICY) as box:

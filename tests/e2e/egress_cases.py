@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is known to have gone wrong in egress proxies, as data: 62 numbered cases, of which these are tried here.
 
 A case has probes of five kinds, and each kind goes through the adapters that it can reach:

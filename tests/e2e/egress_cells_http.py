@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cells of the table of attacks: HTTP and abuse (cases 36 to 50)."""
 
 import contextlib

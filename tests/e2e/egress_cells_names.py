@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cells of the table of attacks: destinations and names (cases 1 to 23)."""
 
 import contextlib

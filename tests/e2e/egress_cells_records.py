@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cells of the table of attacks: the audit record, policies, rights (cases 60 to 62)."""
 
 import contextlib

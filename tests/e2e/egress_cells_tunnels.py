@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cells of the table of attacks: tunnels, TLS, who asks and new policies (cases 24 to 35)."""
 
 import contextlib

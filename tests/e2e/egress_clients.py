@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The clients that sandboxes are filled with: how each is called, what it says when it worked, and what it says when
 it was refused. $HOST is who it talks to, $KIT the directory of egress_kit."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What clients need inside a sandbox and no package has: programs built here, certificates, keys, modules."""
 
 import hashlib

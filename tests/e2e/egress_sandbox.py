@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real sandbox as a box of the table of attacks: made by a daemon, with its boundary in force.
 
     with Sandbox(world, c, POLICY, user="root") as box:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real servers in the outside half of a World: what a sandbox's clients talk to.
 
     with World() as w, Servers(w, directory, certificate, key) as s:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Filling and printing the table of attacks: case by adapter by caller, in boxes of any kind.
 
     problems = []

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the table of attacks is filled with: a world with a box in it, ways in, probes, and the cells of those cases that
 take more than a probe."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small internet to prove what an egress proxy lets out.
 
     with World() as w:

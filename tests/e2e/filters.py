@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs inside a sandbox: loads filters of its own, in as many processes as it is told, and counts."""
 
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The end-to-end harness: tests drive the built programs as a person would, and print TAP.
 
     from harness import main, test

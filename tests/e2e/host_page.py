@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A web server on the loopback of the machine that sandboxes run on, and what a program inside gets of it."""
 
 import contextlib

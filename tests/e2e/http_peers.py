@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Servers whose reading of HTTP/1.1 ours is held against, each in front of an origin that records what it gets.
 
     with Peers(c) as peers:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streams of HTTP/1.1 requests that programs are known to read differently, and others that all must read alike.
 
 `bad()` has (title, bytes): the first request in it must be refused, whole, whatever stands behind it. `fine()` has

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Small images for tests, made of the host's static busybox."""
 
 import io

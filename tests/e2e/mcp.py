@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients of MCP: one of our own that says whatever a test wants, and those of others.
 
     with Lines(c, d) as m:

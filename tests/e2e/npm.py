@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """npm packages that tests use, installed once into a cache. Where they cannot be had, a test says so and is skipped."""
 
 import contextlib

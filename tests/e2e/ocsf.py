@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What OCSF 1.8 demands of an event, as far as we write events: classes, the attributes we use of them with their types,
 which are required, which values an enumeration has and what each is called.
 

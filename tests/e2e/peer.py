@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients that call tools over REST, and masters who decide what waits.
 
     peer = Peer(d.api)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Images made by hand, and a registry that serves them the way a test wants it."""
 
 import gzip

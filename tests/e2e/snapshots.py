@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What tests of snapshots on images share: an image of busybox, and how it looks from inside."""
 
 import urllib.parse

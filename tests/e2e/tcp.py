@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A daemon on TCP, and its interface as the holder of a token has it.
 
     with serving(c) as (d, port, token):

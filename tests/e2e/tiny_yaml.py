@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the YAML that `-o yaml` prints: block maps and lists, flow `{}` and `[]`, plain and double-quoted scalars.
 A second reader, so that what we print is not only right for those who wrote the printer."""
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of every kind in sandboxes, to be told apart to the last attribute; and what the storage has on disk."""
 
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """File systems of a test's own, in a file that it owns: what storage drivers need.
 
     with volume(c, "btrfs") as top:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs in a sandbox: changes of files that are the same for the same seed, so that what must be there can be made again.
 
     changes.py write SEED TOP      changes TOP/files until there is TOP/stop; each one is on disk before its number is in

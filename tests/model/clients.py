@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients: each does its operations one after the other, and holds every answer against the reference."""
 
 import threading

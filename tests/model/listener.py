@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A subscriber to all events through every life of a daemon: it goes on after the last one it has heard."""
 
 import contextlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Another daemon beside the one that dies: nothing that happens there may be felt here."""
 
 from daemon import Daemon, Stream

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reference: what clients were told about sandboxes, and what may therefore still be true.
 
 Operations overlap and daemons die, so what happened is known only in part. Each operation has a beginning and an

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The daemon's store, read as an operator would: from a copy, while nobody writes."""
 
 import shutil

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A daemon through several lives, the reference beside it, and what must hold between and after them."""
 
 import contextlib

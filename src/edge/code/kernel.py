@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Python session that runs code in pieces, which share their variables.
 
 Requests are lines of JSON on stdin: {"id", "code", "env_vars"}. Answers are lines on stdout: the id, a space, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # A bash session that runs code in pieces. A request is a line of bash that runs the code between the two functions below; the
 # code's output is passed through unencoded. The session's own lines on stdout begin with the request's id, after a mark that ends
 # an incomplete line; marks on stderr delimit the output of a request.
