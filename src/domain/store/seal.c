@@ -46,8 +46,8 @@ int unseal_text(struct keyring *k, enum row_kind kind, unsigned depth, struct st
     }
     if (lost)
         LOG(ERROR, "secrets.unreadable", LOG_STR("record", name), LOG_S("error", why.msg));
-    return r < 0 ? err_set(e, ERR_TOO_BIG, "the sealed text of %s has more than %zu bytes", name,
-                           out->max)
+    return r < 0 ? err_set(e, ERR_TOO_BIG, "the sealed text of " STR_FMT " has more than %zu bytes",
+                           STR_ARG(name), out->max)
                  : 0;
 }
 

@@ -100,7 +100,8 @@ static void fail_git(struct exec *x)
             call_fail_with(x->call, failures[i].status, failures[i].code, "%s", e.msg);
             return;
         }
-    call_fail_with(x->call, 400, "BAD_REQUEST", said.n ? e.msg : "git failed");
+    call_fail_with(x->call, 400, "BAD_REQUEST", "%s",
+                   said.n ? e.msg : "git failed without a message");
 }
 
 /* --- answers --- */

@@ -218,7 +218,7 @@ static void on_default_context_started(struct background *b, int r, const struct
 
 static void refuse_missing_context(struct interpreter_run *k, const char *name)
 {
-    char why[96];
+    char why[128];
 
     snprintf(why, sizeof why, "there is no context '%.64s'", name);
     refuse_run(k, why);

@@ -340,7 +340,8 @@ int keyring_seal(struct keyring *k, struct str name, struct str plain, struct bu
     r = crypto_aead_seal(key.bytes, name, plain, &bytes, e);
     if (r >= 0 && (buf_addf(out, MARK "%u:", (unsigned)key.number) < 0 ||
                    crypto_base64(buf_str(&bytes), out) < 0))
-        r = err_set(e, ERR_TOO_BIG, "%s: the sealed text has more than %zu bytes", name, out->max);
+        r = err_set(e, ERR_TOO_BIG, STR_FMT ": the sealed text has more than %zu bytes",
+                    STR_ARG(name), out->max);
     crypto_wipe(&key, sizeof key);
     return r;
 }
