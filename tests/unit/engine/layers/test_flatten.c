@@ -97,17 +97,18 @@ static const char *const upper_has[] = { "-b",      "new/",        "-new/x", "c/
 static const struct {
     const char *path;
     char on_floor, alone;
-} shows[] = {
-    { "a", 'w', '-' },   /* removed of the floor */
-    { "b", 'w', '-' },   /* changed, then removed */
-    { "new", 'd', 'd' }, /* made, and what was in it removed: nothing is left to say */
-    { "new/x", '-', '-' },
-    { "mine", '-', '-' },
-    { "c", 'o', 'd' }, /* removed, then made again: that of the floor must not show */
-    { "d", 'o', 'd' }, /* … also where a file was in between */
-    { "d/own", 'f', 'f' }, { "opaque", 'd', 'd' }, { "opaque/was", '-', '-' }, { "e/f", 'w', '-' },
-    { "g", 'f', 'f' },
-};
+} shows
+    [] = {
+        { "a", 'w', '-' },   /* removed of the floor */
+        { "b", 'w', '-' },   /* changed, then removed */
+        { "new", 'd', 'd' }, /* made, and what was in it removed: nothing is left to say */
+        { "new/x", '-', '-' },      { "mine", '-', '-' },
+        { "c", 'o', 'd' }, /* removed, then made again: that of the floor must not show */
+        { "d", 'o', 'd' }, /* … also where a file was in between */
+        { "d/own", 'f', 'f' },      { "opaque", 'd', 'd' },
+        { "opaque/was", '-', '-' }, { "e/f", 'w', '-' },
+        { "g", 'f', 'f' },
+    };
 
 TEST(what_hides_an_image_is_kept)
 {
