@@ -57,7 +57,8 @@ static int add_sandbox_page(struct sandbox_pages *p, const struct verb *v,
     rows = answer_rows(c->answer, &kind_sandbox);
     for (const struct json *row = json_first(rows); row != json_end(rows); row++, p->n++)
         if (json_build_push(&p->rows, row) < 0)
-            return verb_failed(v, "the list is too long");
+            return verb_failed(
+                v, "the list needs more memory than is allowed; filter with --state or --label");
     *cursor = json_first(rows) == json_end(rows) || (f->limit && p->n >= f->limit)
                   ? NULL
                   : show_string(c->answer, "next").p;
@@ -78,7 +79,8 @@ int sandbox_pages_fetch(struct sandbox_pages *p, const struct verb *v, const str
     if (status)
         return status;
     if (json_build_close(&p->rows, 0, &p->list) < 0)
-        return verb_failed(v, "the list is too long");
+        return verb_failed(
+            v, "the list needs more memory than is allowed; filter with --state or --label");
     p->list.type = JSON_ARRAY;
     p->list.key = str_from(kind_sandbox.rows);
     p->answer = (struct json){ .type = JSON_OBJECT, .list = { &p->list, 1 } };

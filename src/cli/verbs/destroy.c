@@ -91,7 +91,8 @@ static int list_own_sandboxes(const struct verb *v, const struct sandbox_pages *
             return verb_misused(v, "--all: this token sees sandboxes of several owners; name those "
                                    "to destroy");
         if (own && json_build_push(ret, show_at(row, "sandbox_id")) < 0)
-            return verb_failed(v, "the list is too long");
+            return verb_failed(
+                v, "the list needs more memory than is allowed; filter with --state or --label");
     }
     return 0;
 }
@@ -124,7 +125,8 @@ static int destroy_own_sandboxes(const struct api_call *c, const struct destroy_
     if (status)
         return status;
     if (json_build_close(&ids, 0, &list) < 0)
-        return verb_failed(c->verb, "the list is too long");
+        return verb_failed(
+            c->verb, "the list needs more memory than is allowed; filter with --state or --label");
     list.type = JSON_ARRAY;
     if (json_first(&list) == json_end(&list))
         return 0;
