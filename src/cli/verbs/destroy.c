@@ -92,7 +92,7 @@ static int list_own_sandboxes(const struct verb *v, const struct sandbox_pages *
                                    "to destroy");
         if (own && json_build_push(ret, show_at(row, "sandbox_id")) < 0)
             return verb_failed(
-                v, "the list needs more memory than is allowed; filter with --state or --label");
+                v, "--all: the ids need more memory than is allowed; destroy some by id first");
     }
     return 0;
 }
@@ -126,7 +126,7 @@ static int destroy_own_sandboxes(const struct api_call *c, const struct destroy_
         return status;
     if (json_build_close(&ids, 0, &list) < 0)
         return verb_failed(
-            c->verb, "the list needs more memory than is allowed; filter with --state or --label");
+            c->verb, "--all: the ids need more memory than is allowed; destroy some by id first");
     list.type = JSON_ARRAY;
     if (json_first(&list) == json_end(&list))
         return 0;
