@@ -187,11 +187,15 @@ def one_owner_at_its_limits_does_not_hold_up_another(c):
         for box in boxes:
             one.background(box, "for i in $(seq 40); do sleep 600 & done 2>/dev/null; wait")
         group = owner_group("pids", boxes[0])
-        wait_for(lambda: number(group, "pids.peak", "pids.current") == PIDS, "it uses what it may")
+
+        def most():
+            return number(group, "pids.peak", "pids.current")
+        # The kernel updates the peak without a lock: processors that count at the same time may store the smaller number.
+        wait_for(lambda: most() > PIDS - os.cpu_count(), "it uses what it may")
         theirs = other.create(profile="profile.pooled")
         other.works(theirs)
         d.works(d.create())
-        equal(number(group, "pids.peak", "pids.current"), PIDS, "the most processes that an owner had")
+        check(most() <= PIDS, "more processes than an owner may have")
         for box in boxes:
             check(number(groups("pids", box)[0], "pids.peak", "pids.current") < 60, "a sandbox at its own limit")
             one.delete(f"/v1/sandboxes/{box}")
