@@ -500,6 +500,16 @@ static enum verdict many_terminals(const void *with)
         "files: write /proc/sys/" path, opens_for_writing, "/proc/sys/" path, UNSEEN               \
     }
 
+/* Every other user of the file system waits for that. The call has no effect if it does not mind its
+ * arguments. */
+static enum verdict sync_all(const void *with)
+{
+    int r = (int)syscall(SYS_syncfs, -1);
+
+    return r < 0 && errno == EBADF ? escaped("the kernel looks at the file system")
+                                   : held("nothing is done");
+}
+
 static const struct attack attacks[] = {
     ABSENT("/etc/shadow"),
     ABSENT("/etc/gshadow"),
@@ -592,6 +602,7 @@ static const struct attack attacks[] = {
     { "files: notices about a directory", directory_notices, NULL, SEEN },
     { "files: pages of programs in memory", page_residency, NULL, SEEN },
     { "files: more terminals than a sandbox's share", many_terminals, NULL, SEEN },
+    { "files: syncing the file systems of others", sync_all, NULL, SEEN },
     { "files: chmod u+s", chmod_setuid, NULL, SEEN },
     { "files: chmod g+s", chmod_setgid, NULL, SEEN },
     { "files: open with a set-user-id mode", create_setuid, NULL, SEEN },

@@ -206,7 +206,7 @@ def btrfs_holds_to_limits(c):
     with place(c, "btrfs", "btrfs") as d, d:
         equal(host(d)["storage_limited"], True, "limited")
         box = d.create()
-        answer = d.api.run(box, ["sh", "-c", "head -c 60000000 /dev/urandom >/root/large; sync; "
+        answer = d.api.run(box, ["sh", "-c", "head -c 60000000 /dev/urandom >/root/large; sync /root/large; "
                                  "head -c 1000000 /dev/urandom >/root/more && sync /root/more"]).expect(200).json
         check(answer["exit_code"] != 0 and "quota" in answer["stderr"].lower(), f"{answer}")
         run(d, box, ["rm", "/root/large"])
@@ -222,8 +222,8 @@ def a_sandbox_at_its_limit_is_captured(c):
         for pause in (False, True):
             box = d.create()
             for name in ("large", "more", "last"):  # what is refused gives some of it back
-                d.api.run(box, ["sh", "-c", f"head -c 60000000 /dev/urandom >/root/{name}; sync"]).expect(200)
-            d.api.run(box, ["sh", "-c", "i=0; while echo >/root/small-$i; do i=$((i+1)); done; sync"]).expect(200)
+                d.api.run(box, ["sh", "-c", f"head -c 60000000 /dev/urandom >/root/{name}; sync /root/{name}"]).expect(200)
+            d.api.run(box, ["sh", "-c", "i=0; while echo >/root/small-$i; do i=$((i+1)); done"]).expect(200)
             before = look(d, box, "/root")
             if pause:
                 d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
@@ -236,7 +236,7 @@ def a_sandbox_at_its_limit_is_captured(c):
 
 # To the last byte: what is refused gives some of it back when it was forced to disk.
 FILL = """
-import ctypes, errno, os, sys
+import errno, os, sys
 root = os.open("/root", os.O_RDONLY)
 os.makedirs("/root/deep/" + "/".join("d" * 40 for _ in range(20)))
 open("/etc/of-its-own", "w").write("x")
@@ -265,7 +265,7 @@ for n, name in enumerate((sys.argv[1], "files", "directories")):
         except OSError as e:
             assert e.errno in (errno.EDQUOT, errno.ENOSPC), e
             refused += 1
-            ctypes.CDLL(None).syncfs(root)
+            os.fsync(root)  # the kernel writes everything back before it refuses for good
             if refused == 3:
                 break
 print("full")
@@ -320,7 +320,7 @@ def a_full_sandbox_gets_room_again(c):
 
         def fill_up():
             for _ in range(3):  # what is refused gives some of it back
-                d.api.run(box, ["sh", "-c", "head -c 60000000 /dev/urandom >>/root/large; sync"]).expect(200)
+                d.api.run(box, ["sh", "-c", "head -c 60000000 /dev/urandom >>/root/large; sync /root/large"]).expect(200)
 
         fill_up()
         run(d, box, ["rm", "/root/own"])

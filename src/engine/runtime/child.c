@@ -217,14 +217,22 @@ static int arrange_init_fds(struct sandbox_build *b, struct err *e)
     return 0;
 }
 
-/* Package installs set set-user-id bits, if the plan allows them. Never together with a writable
- * mount: there the file would allow privilege escalation on the host. */
-static bool may_set_ids(const struct plan *p)
+static bool has_writable_mount(const struct plan *p)
 {
     for (uint32_t i = 0; i < p->n_mounts; i++)
         if (p->mounts[i].flags & PLAN_MOUNT_RW)
-            return false;
-    return p->caps & (CAP_BIT(CAP_FSETID) | CAP_BIT(CAP_SETUID));
+            return true;
+    return false;
+}
+
+/* The launcher's part of enum kernel_bits. Package installs set set-user-id bits, if the plan allows
+ * them: never together with a writable mount, where the file would allow privilege escalation on the
+ * host. What is written to such a mount can be synced. */
+static uint32_t kernel_of_mounts(const struct plan *p)
+{
+    if (has_writable_mount(p))
+        return KERNEL_SYNC;
+    return p->caps & (CAP_BIT(CAP_FSETID) | CAP_BIT(CAP_SETUID)) ? KERNEL_SET_IDS : 0;
 }
 
 static int become_init(struct sandbox_build *b, struct err *e)
@@ -246,8 +254,7 @@ static int become_init(struct sandbox_build *b, struct err *e)
     snprintf(caps, sizeof caps, "%llx", (unsigned long long)b->plan->caps);
     snprintf(flags, sizeof flags, "%x", b->plan->flags);
     snprintf(pids, sizeof pids, "%x", b->is_root ? 0 : b->plan->pids);
-    snprintf(kernel, sizeof kernel, "%x",
-             b->plan->kernel | (may_set_ids(b->plan) ? KERNEL_SET_IDS : 0));
+    snprintf(kernel, sizeof kernel, "%x", b->plan->kernel | kernel_of_mounts(b->plan));
     listeners_pack(&b->listeners, unused, &slots);
     snprintf(listeners, sizeof listeners, "%x", slots);
     sys_execveat(*b->init_fd, "", argv, envp, AT_EMPTY_PATH);

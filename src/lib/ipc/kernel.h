@@ -17,6 +17,7 @@ enum kernel_bits {
     KERNEL_PLAN_ALL_ = (1 << 4) - 1,
     /* Set by the launcher, never by a plan. */
     KERNEL_SET_IDS = 1 << 4, /* set-user-id bits on files */
+    KERNEL_SYNC = 1 << 5,    /* sync and syncfs: files of the host are mounted writable */
 };
 
 /* Bits that a profile or a command line names: "nested-seccomp", … */
