@@ -18,7 +18,9 @@ def attacks_are_held_in_every_way(c):
         done = cli("selftest", "--attacks", "--daemon", "-o", "json")
         said = json.loads(done.out)
         equal((done.code, [a["attack"] for a in said["attacks"]]), (0, []), "what got through")
-        equal([w["way"] for w in said["ways"]], ["root inside", "user inside", "small limits", "strict table", "daemon"], "the ways")
+        equal([w["way"] for w in said["ways"]], ["root inside", "user inside", "small limits", "strict table", "guarded", "daemon"], "the ways")
+        every = json.loads(cli("selftest", "--attacks", "-v", "-o", "json").expect(0).out)["attacks"]
+        equal([a["result"] for a in every if a["way"] == "guarded" and "inodes of system files" in a["attack"]], ["held"], "inodes of the guarded sandbox")
         for way in said["ways"]:
             check(way["attacks"] > 250 and way["held"] > 240 and way["state"] == "ok", f"{way}")
         equal(cli.json("list")["sandboxes"], [], "the sandboxes that are left")

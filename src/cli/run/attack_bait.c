@@ -24,6 +24,8 @@
 
 static const char *const host_dirs[] = { "/",    "/root", "/home",    "/var",     "/etc", "/tmp",
                                          "/run", "/dev",  "/dev/shm", "/dev/pts", "/opt" };
+static const char *const system_files[] = { "/usr/bin/env", "/usr/bin/sh", "/etc/services",
+                                            "/etc/ld.so.cache" };
 static const char *const namespaces[] = { "user", "mnt", "pid", "net", "ipc", "uts", "cgroup" };
 
 static void add_fact(struct attack_bait *b, const char *name, const char *fmt, ...)
@@ -161,17 +163,34 @@ static void add_reversed(struct attack_bait *b, const char *name, char *text)
         add_fact(b, name, "%s", text);
 }
 
+/* Writes "PATH=DEV:INO,…" of the files of this kind that exist. */
+static void list_inodes(const char *const *paths, size_t count, mode_t type, char *list, size_t cap)
+{
+    struct stat st;
+    size_t n = 0;
+
+    list[0] = '\0';
+    for (size_t i = 0; i < count; i++)
+        if (stat(paths[i], &st) == 0 && (st.st_mode & S_IFMT) == type && n + 96 < cap)
+            n += (size_t)snprintf(list + n, cap - n, "%s%s=%llu:%llu", n ? "," : "", paths[i],
+                                  (unsigned long long)st.st_dev, (unsigned long long)st.st_ino);
+}
+
+static void note_system_files(struct attack_bait *b)
+{
+    char list[BAIT_FACT_MAX - 64];
+
+    list_inodes(system_files, COUNT_OF(system_files), S_IFREG, list, sizeof list);
+    if (list[0])
+        snprintf(b->system_files, sizeof b->system_files, "ESCAPE_SYSTEM_FILES=%s", list);
+}
+
 static void add_directories(struct attack_bait *b)
 {
-    char list[BAIT_FACT_MAX - 64] = "";
-    size_t n = 0;
+    char list[BAIT_FACT_MAX - 64];
     struct stat st;
 
-    for (size_t i = 0; i < COUNT_OF(host_dirs); i++)
-        if (stat(host_dirs[i], &st) == 0 && S_ISDIR(st.st_mode) && n < sizeof list - 96)
-            n += (size_t)snprintf(list + n, sizeof list - n, "%s%s=%llu:%llu", n ? "," : "",
-                                  host_dirs[i], (unsigned long long)st.st_dev,
-                                  (unsigned long long)st.st_ino);
+    list_inodes(host_dirs, COUNT_OF(host_dirs), S_IFDIR, list, sizeof list);
     add_fact(b, "ESCAPE_HOST_DIRS", "%s", list);
     if (stat("/", &st) == 0)
         add_fact(b, "ESCAPE_ROOT_DEVICE", "%u:%u", major(st.st_dev), minor(st.st_dev));
@@ -232,6 +251,7 @@ int attack_bait_lay(struct attack_bait *b, const char *program, struct err *e)
     add_fact(b, "ESCAPE_CONFINED", "1");
     add_fact(b, "ESCAPE_HOST_FILE", "%s/hostfile", b->scratch);
     add_directories(b);
+    note_system_files(b);
     add_machine(b);
     return 0;
 }

@@ -14,6 +14,8 @@ struct attack_bait {
     int tcp, abstract, named, segment;
     char facts[BAIT_FACTS_MAX][BAIT_FACT_MAX]; /* NAME=VALUE */
     size_t n_facts;
+    char
+        system_files[BAIT_FACT_MAX]; /* … for a sandbox that shares no inode with the host; or "" */
 };
 
 #define ATTACK_BAIT_NONE                                                                           \

@@ -34,12 +34,14 @@ static const struct attack_setup {
     const char *name;
     const char *flags[WAY_FLAGS_MAX]; /* of `run`, ended by NULL */
     bool served;                      /* by the daemon */
+    bool apart;                       /* the host's files have inodes of the sandbox's own */
 } ways[] = {
-    { "root inside", { NULL }, false },
-    { "user inside", { "--user", "1000" }, false },
-    { "small limits", { "--memory", "256M", "--pids", "64", "--disk", "16M" }, false },
-    { "strict table", { "--kernel", "strict" }, false },
-    { "daemon", { NULL }, true },
+    { "root inside", { NULL }, false, false },
+    { "user inside", { "--user", "1000" }, false, false },
+    { "small limits", { "--memory", "256M", "--pids", "64", "--disk", "16M" }, false, false },
+    { "strict table", { "--kernel", "strict" }, false, false },
+    { "guarded", { "--system", "apart", "--side-channels", "guarded" }, false, true },
+    { "daemon", { NULL }, true, false },
 };
 
 /* The result of one setup. */
@@ -95,10 +97,13 @@ static int run_self(const struct argument_list *a, struct buf *out)
     return WEXITSTATUS(status);
 }
 
-static void add_facts(struct argument_list *a, const struct attack_bait *b)
+static void add_facts(struct argument_list *a, const struct attack_setup *w,
+                      const struct attack_bait *b)
 {
     for (size_t i = 0; i < b->n_facts; i++)
         ADD(a, "--env", b->facts[i]);
+    if (w->apart && b->system_files[0])
+        ADD(a, "--env", b->system_files);
 }
 
 /* --- the ways in --- */
@@ -113,7 +118,7 @@ static void attack_embedded(const struct attack_setup *w, const struct attack_ba
     ADD(&a, "sandboxer", "run", "-q", "--mount", mount, "--env",
         "ESCAPE_READ_ONLY=/attacks/victim");
     add_arguments(&a, w->flags);
-    add_facts(&a, b);
+    add_facts(&a, w, b);
     ADD(&a, "--", "/attacks/attacks");
     (void)run_self(&a, out); /* the TAP output has the result */
 }
@@ -141,8 +146,8 @@ static bool create_sandbox(const struct selftest_options *o, char id[static 64])
     return id[0] != '\0';
 }
 
-static void attack_served(const struct selftest_options *o, const struct attack_bait *b,
-                          struct buf *out)
+static void attack_served(const struct selftest_options *o, const struct attack_setup *w,
+                          const struct attack_bait *b, struct buf *out)
 {
     struct argument_list copy = { .n = 0 }, attack = { .n = 0 }, destroy = { .n = 0 };
     AUTO(buf_done) struct buf ignored = BUF_INIT(4096);
@@ -156,7 +161,7 @@ static void attack_served(const struct selftest_options *o, const struct attack_
     ADD(&copy, from, to);
     if (run_self(&copy, &ignored) == 0) {
         start_remote(&attack, o, "exec");
-        add_facts(&attack, b);
+        add_facts(&attack, w, b);
         ADD(&attack, id, "--", "/tmp/attacks");
         (void)run_self(&attack, out);
     }
@@ -252,7 +257,7 @@ static int attack_every_way(const struct selftest_options *o, const struct attac
             continue;
         outcomes[n] = (struct attack_result){ .way = &ways[i] };
         if (ways[i].served)
-            attack_served(o, b, &out);
+            attack_served(o, &ways[i], b, &out);
         else
             attack_embedded(&ways[i], b, &out);
         count_attacks(&outcomes[n], buf_str(&out), o->verbose, w);
@@ -325,8 +330,9 @@ const struct verb verb_selftest = {
     .name = "selftest",
     .summary = "test the isolation of this installation",
     .text = "With --attacks, runs a program that tries to leave its sandbox in about three\n"
-            "hundred ways, in a sandbox built for root, for another user and with small limits,\n"
-            "and with --daemon in one of the daemon's. The attacks are harmless to the host even\n"
+            "hundred ways, in a sandbox built for root, for another user, with small limits,\n"
+            "with the strict table of system calls and with side channels closed, and with\n"
+            "--daemon in one of the daemon's. The attacks are harmless to the host even\n"
             "where they succeed. An attack is not applicable where the machine lacks what it\n"
             "aims at. Exit status 1 if an attack got through or the suite did not run to its\n"
             "end.\n"
