@@ -223,7 +223,7 @@ static void on_probe_timeout(struct loop_timer *t)
     struct err e = { 0 };
 
     local_process_drop(&b->probe.process);
-    finish_probe(b, err_set(&e, ERR_TIMEOUT, "the sandbox does not answer"), &e);
+    finish_probe(b, err_set(&e, ERR_TIMEOUT, "sandbox %s does not answer", b->backend.id), &e);
 }
 
 static void probe_root_dir(struct local_box *b);
@@ -335,7 +335,8 @@ static void on_adopt_timeout(struct loop_timer *t)
 {
     struct local_box *b = container_of(t, struct local_box, timer);
 
-    fail_adopt(b, err_set(&b->why, ERR_TIMEOUT, "the sandbox's supervisor does not answer"));
+    fail_adopt(b, err_set(&b->why, ERR_TIMEOUT, "the supervisor of sandbox %s does not answer",
+                          b->backend.id));
 }
 
 static int begin_adopt(struct local_box *b, const char *handle, struct err *e)
@@ -581,7 +582,7 @@ static bool take_pending_event(struct local_box *b, enum local_pending what)
 static void fail_if_unset(struct local_box *b)
 {
     if (b->r >= 0)
-        b->r = err_set(&b->why, ERR_CONFLICT, "the sandbox is not running");
+        b->r = err_set(&b->why, ERR_CONFLICT, "sandbox %s is not running", b->backend.id);
 }
 
 static void lose_pending(struct local_box *b)

@@ -93,7 +93,7 @@ void local_dial_report_lost(struct local_box *b)
                     ? err_set(&e, ERR_BUSY,
                               "%d connections to the sandbox are already pending; try again",
                               LOCAL_DIALS_MAX)
-                    : err_set(&e, ERR_CONFLICT, "the sandbox is not running");
+                    : err_set(&e, ERR_CONFLICT, "sandbox %s is not running", b->backend.id);
 
         forget_dial(b, d);
         d->done(d, r, &e, -1);

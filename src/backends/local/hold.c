@@ -66,7 +66,9 @@ static void on_freeze_poll(struct loop_timer *t)
     struct err e;
 
     if (clock_mono() >= b->hold.deadline)
-        fail_freeze(b, err_set(&e, ERR_TIMEOUT, "the sandbox could not be frozen within 2 s"), &e);
+        fail_freeze(
+            b, err_set(&e, ERR_TIMEOUT, "sandbox %s could not be frozen within 2 s", b->backend.id),
+            &e);
     else
         request_freeze(b);
 }
@@ -106,7 +108,8 @@ void local_freeze(struct backend_box *backend)
     int r;
 
     if (b->state != BOX_UP || b->hold.request.lane) {
-        queue_held_event(b, true, err_set(&e, ERR_CONFLICT, "the sandbox is not running"), &e);
+        queue_held_event(b, true,
+                         err_set(&e, ERR_CONFLICT, "sandbox %s is not running", b->backend.id), &e);
         return;
     }
     if (b->assign.joining) { /* its final group does not exist yet */
@@ -206,7 +209,8 @@ void local_hold_lose_all(struct local_box *b)
     struct err e;
 
     if (b->hold.waits)
-        queue_held_event(b, true, err_set(&e, ERR_CONFLICT, "the sandbox is not running"), &e);
+        queue_held_event(b, true,
+                         err_set(&e, ERR_CONFLICT, "sandbox %s is not running", b->backend.id), &e);
     b->hold.waits = false;
     local_answers_lose(&b->hold.uppers);
 }
@@ -215,7 +219,8 @@ void local_hold_report_lost(struct local_box *b)
 {
     struct err e;
     int r = err_set(&e, ERR_CONFLICT,
-                    "the sandbox is not running, or its writable layer is not accessible");
+                    "sandbox %s is not running, or its writable layer is not accessible",
+                    b->backend.id);
 
     while (local_answers_take_lost(b, &b->hold.uppers))
         b->backend.events->upper(&b->backend, r, &e, NULL);

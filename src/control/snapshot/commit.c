@@ -167,7 +167,8 @@ static int describe_commit(struct image_commit *x, struct err *e)
     struct oci_config parsed;
     int r = x->sandbox->profile
                 ? write_commit_config(x, e)
-                : err_set(e, ERR_CONFLICT, "the profile of the sandbox no longer exists");
+                : err_set(e, ERR_CONFLICT, "profile %s of sandbox %s no longer exists",
+                          x->sandbox->record.profile, x->sandbox->record.id);
 
     for (size_t i = x->layers.n; r >= 0 && i-- > 0;)
         r = buf_addf(&x->names, "%s%s", x->names.n ? " " : "", x->layers.p[i]);

@@ -31,7 +31,7 @@ int snapshot_replace_layers(struct control *c, struct replace_layers_op *op, str
     int r;
 
     if (!s)
-        return err_set(e, ERR_NOT_FOUND, "the snapshot was deleted meanwhile");
+        return err_set(e, ERR_NOT_FOUND, "snapshot %s was deleted meanwhile", op->id);
     r = layers_join(&op->layers, &text);
     if (r < 0)
         return err_set(e, ERR_TOO_BIG, "the names of %zu layers have more than %d bytes",

@@ -73,8 +73,11 @@ static void on_input_room(struct watcher *w)
 
 static void on_input_process_ended(struct watcher *w, const struct backend_end *end)
 {
-    call_fail_with(container_of(w, struct background, watcher)->call, 409, "conflict",
-                   "the process has ended");
+    struct background *b = container_of(w, struct background, watcher);
+    struct process_view v;
+
+    process_view(b->process, &v);
+    call_fail_with(b->call, 409, "conflict", "process %u has ended", v.proc);
 }
 
 static struct input *input_new(struct call *c, struct process *p)

@@ -74,7 +74,8 @@ static bool add_daytona_state(struct call *c, struct str word, uint32_t *ret)
     if (i < COUNT_OF(words))
         *ret |= words[i].states;
     else
-        call_fail_with(c, 400, "invalid", "states: unknown state");
+        call_fail_with(c, 400, "invalid", "states: there is no state '%.*s'",
+                       (int)(word.n < 40 ? word.n : 40), word.n ? word.p : "");
     return i < COUNT_OF(words);
 }
 

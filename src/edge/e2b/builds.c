@@ -628,7 +628,9 @@ static void step_env(struct e2b_build *b, const struct e2b_build_step *s)
 {
     for (size_t i = 0; i + 1 < s->args.n; i += 2) {
         if (b->n_env == REQUEST_ENV_MAX || !s->args.p[i][0] || strchr(s->args.p[i], '=')) {
-            fail_build_step(b, "ENV: too many variables, or a name that is empty or contains '='");
+            fail_build_step(b, b->n_env == REQUEST_ENV_MAX
+                                   ? "ENV: the template has more variables than a request may have"
+                                   : "ENV: the name of a variable is empty or contains '='");
             return;
         }
         set_variable(b, s->args.p[i], s->args.p[i + 1]);

@@ -145,7 +145,7 @@ static void show_template_alias(struct call *c)
     if (found.id)
         call_answer_as(c, 200, &alias_answer, &found);
     else
-        call_fail_with(c, 404, "not_found", "there is no template of that name");
+        call_fail_missing(c, "template", c->params[0]);
 }
 
 /* --- deleting --- */
@@ -321,7 +321,9 @@ static void on_build_file_data(struct http_exchange *x, struct str data)
     struct err e;
 
     if (!f || f->fd < 0 || b->state != BUILD_WAITING) {
-        call_fail_with(c, 409, "conflict", "the build no longer accepts files");
+        call_fail_with(c, 409, "conflict",
+                       "build '%.*s' no longer accepts files; start a new build",
+                       (int)(c->params[0].n < ID_MAX ? c->params[0].n : ID_MAX), c->params[0].p);
         return;
     }
     if (!data.n) {
@@ -364,7 +366,9 @@ static void upload_build_file(struct call *c)
     if (!b)
         return;
     if (!f || b->state != BUILD_WAITING) {
-        call_fail_with(c, 409, "conflict", "the build no longer accepts files");
+        call_fail_with(c, 409, "conflict",
+                       "build '%.*s' no longer accepts files; start a new build",
+                       (int)(c->params[0].n < ID_MAX ? c->params[0].n : ID_MAX), c->params[0].p);
         return;
     }
     build_drop_file(f);
@@ -410,7 +414,7 @@ static struct e2b_build *find_waiting(struct call *c)
 
     if (!b || b->state == BUILD_WAITING)
         return b;
-    call_fail_with(c, 409, "conflict", "this build was already started");
+    call_fail_with(c, 409, "conflict", "build %s was already started; start a new one", b->id);
     return NULL;
 }
 

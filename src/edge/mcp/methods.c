@@ -137,7 +137,8 @@ int mcp_read_meta(struct mcp_request *r)
     r->level = MCP_SILENT;
     level = mcp_text(r->meta, MCP_META "logLevel");
     if (level.p && !find_level(level, &r->level)) {
-        mcp_fail(r, RPC_INVALID_PARAMS, "_meta: " MCP_META "logLevel: unknown level");
+        mcp_fail(r, RPC_INVALID_PARAMS, "_meta: " MCP_META "logLevel: there is no level '%.32s'",
+                 level.p);
         return -1;
     }
     return 0;

@@ -17,7 +17,8 @@ void mcp_resources_list(struct mcp_request *r)
     struct json_writer *w;
 
     if (cursor && cursor->type != JSON_STR) {
-        mcp_fail(r, RPC_INVALID_PARAMS, "cursor: invalid");
+        mcp_fail(r, RPC_INVALID_PARAMS,
+                 "cursor: not a cursor of this server; leave it out to start over");
         return;
     }
     if (o->list) {

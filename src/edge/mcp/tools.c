@@ -19,7 +19,8 @@ int64_t mcp_cursor(struct mcp_request *r)
     if (!cursor)
         return 0;
     if (cursor->type != JSON_STR || !str_to_i64(cursor->s, &at) || at <= 0) {
-        mcp_fail(r, RPC_INVALID_PARAMS, "cursor: invalid");
+        mcp_fail(r, RPC_INVALID_PARAMS,
+                 "cursor: not a cursor of this server; leave it out to start over");
         return -1;
     }
     return at;

@@ -160,7 +160,7 @@ static void rest_remove_host(struct call *c)
     struct host_change *h;
 
     if (!is_host_word(c->params[0], "._-") || c->params[0].n >= sizeof h->op.record.name) {
-        call_fail_with(c, 404, "not_found", "there is no host of that name");
+        call_fail_missing(c, "host", c->params[0]);
         return;
     }
     h = new_host_change(c, false);

@@ -98,7 +98,8 @@ static void list_allowed_sandboxes(struct mcp_request *r)
     struct err e;
 
     if (cursor.n && !mcp_box_query_after(b, cursor))
-        mcp_fail(r, RPC_INVALID_PARAMS, "cursor: invalid");
+        mcp_fail(r, RPC_INVALID_PARAMS,
+                 "cursor: not a cursor of this server; leave it out to start over");
     else if (mcp_box_query_start(b, r, PAGE, on_resource_page, &e) < 0)
         mcp_fail(r, RPC_INTERNAL, "%s", e.msg);
 }
