@@ -82,12 +82,11 @@ static int check_held_room(const struct trust *t, const struct trust_question *q
                        q->not_held);
     if (p->identity_->held_bytes + args > APPROVALS_OWN_BYTES ||
         t->held_bytes + args > APPROVALS_BYTES)
-        return err_set(
-            e, ERR_QUOTA,
-            "this call needs a master's approval, and the calls that wait for one hold as "
-            "many bytes as they may (%d MiB of a caller, %d MiB of all): retry when "
-            "some are decided",
-            APPROVALS_OWN_BYTES >> 20, APPROVALS_BYTES >> 20);
+        return err_set(e, ERR_QUOTA,
+                       "this call needs a master's approval, and as many bytes of calls as may "
+                       "already wait for a master (%d MiB of a caller, %d MiB of all): retry when "
+                       "some are decided",
+                       APPROVALS_OWN_BYTES >> 20, APPROVALS_BYTES >> 20);
     if (q->request.n > APPROVAL_REQUEST_MAX)
         return err_set(
             e, ERR_TOO_BIG,
