@@ -91,6 +91,7 @@ struct backend_owner {
     uint64_t memory;
     uint64_t io; /* bytes per second, of reading and of writing */
     uint32_t pids, cpu_milli;
+    uint64_t disk; /* bytes that they write, where the storage driver enforces limits */
 };
 
 /* Everything a backend needs to make a box; borrowed during the call. */
@@ -109,6 +110,8 @@ struct backend_spec {
     const char *host; /* placement; "local" */
     bool egress; /* a network boundary, whose sockets are reported by `listeners`; programs get the
                     usual proxy variables, unless another source sets them */
+    bool
+        again; /* a paused sandbox continues: not refused because its owner has used up its share */
     struct listeners_taken taken; /* ports of its loopback that belong to the host */
 };
 

@@ -27,6 +27,7 @@
 #include "daemon/serve.h"
 #include "daemon/start_check.h"
 #include "daemon/state.h"
+#include "daemon/share_keeper.h"
 #include "daemon/volume.h"
 #include "daemon/volume_grow.h"
 #include "daemon/monitor.h"
@@ -39,7 +40,7 @@
 #include "engine/runtime/plan.h"
 #include "engine/storage/driver.h"
 
-enum { EXIT_BUSY = 75 };
+enum { EXIT_BUSY = 75, OWNER_PART = 4 /* of the disk, unless configured */ };
 
 struct daemon {
     struct daemon_options options;
@@ -57,6 +58,8 @@ struct daemon {
     pid_t grower;
     struct nosuid nosuid;
     struct driver_choice driver;
+    uint64_t share; /* bytes of the storage that the boxes of one owner may use */
+    pid_t share_keeper;
     uid_t owner;
     const char *roots[PLAN_ROOTS_MAX + 1];
     char tag[CGROUP_TAG_MAX];
@@ -202,6 +205,7 @@ static void explain_auto(struct daemon *d, const struct err *why)
 static int choose_driver(struct daemon *d, struct err *e)
 {
     const char *name = config_drivers[d->config.storage.driver];
+    const struct volume_room room = volume_room_of(d);
     bool is_auto = strcmp(name, "auto") == 0;
     struct driver_choice *c = &d->driver;
     struct err why;
@@ -221,6 +225,9 @@ static int choose_driver(struct daemon *d, struct err *e)
         return r;
     if (is_auto)
         explain_auto(d, &why);
+    d->share = d->config.limits.owner.disk
+                   ? d->config.limits.owner.disk
+                   : volume_capacity(&d->volume, d->storage, &room) / OWNER_PART;
     d->launcher.driver = c->driver->name;
     d->launcher.limited = c->driver->on_disk && c->limited;
     if (c->limited)
@@ -265,6 +272,7 @@ static int open_daemon(struct daemon *d, struct err *e)
 static void close_daemon(struct daemon *d)
 {
     volume_grow_stop(d->grower);
+    share_keeper_stop(d->share_keeper);
     drop_fd(&d->storage);
     nosuid_unmount(&d->nosuid);
     volume_done(&d->volume);
@@ -296,7 +304,8 @@ static int control_plane(struct daemon *d, int monitor, pid_t parent)
                      .why = d->driver.why,
                      .on_disk = d->driver.driver->on_disk,
                      .limited = d->driver.limited,
-                     .free_min = d->volume.state ? VOLUME_FREE_MIN : d->config.images.free_min }
+                     .free_min = d->volume.state ? VOLUME_FREE_MIN : d->config.images.free_min,
+                     .owner_bytes = d->share }
     };
     struct err e;
     int r = privilege_drop(&d->who, &e);
@@ -355,6 +364,18 @@ static void start_grower(struct daemon *d)
         LOG(WARN, "storage.not_grown", LOG_S("reason", e.msg));
 }
 
+/* Without it, only the limit of each sandbox holds. */
+static void start_share_keeper(struct daemon *d)
+{
+    struct err e;
+
+    if (!d->share || !d->launcher.limited || !d->driver.driver->charge)
+        return;
+    d->share_keeper = share_keeper_start(d->storage, d->share, &e);
+    if (d->share_keeper < 0)
+        LOG(WARN, "storage.not_shared", LOG_S("reason", e.msg));
+}
+
 static int split_monitor(struct daemon *d)
 {
     pid_t self = getpid(), child;
@@ -406,6 +427,7 @@ static int split_monitor(struct daemon *d)
         return abandon_start(d, r, &e);
     }
     start_grower(d);
+    start_share_keeper(d);
     r = monitor_run(pair[1], child, &options);
     gate_close(&d->gate);
     close_daemon(d); /* the control plane may not have the right to */

@@ -351,6 +351,23 @@ int volume_open(struct volume *v, const char *state, const struct volume_room *r
     return err_wrap(e, r, "storage.driver: a btrfs in %s/%s", state, image_name);
 }
 
+uint64_t volume_capacity(const struct volume *v, int storage, const struct volume_room *room)
+{
+    struct statvfs fs, disk;
+    uint64_t size, more;
+
+    if (fstatvfs(storage, &fs) < 0)
+        return 0;
+    size = (uint64_t)fs.f_blocks * fs.f_frsize;
+    if (!v->state || statvfs(v->state, &disk) < 0)
+        return size;
+    more = (uint64_t)disk.f_bavail * disk.f_frsize;
+    more = more > room->free_min ? more - room->free_min : 0;
+    if (room->size && more > (room->size > size ? room->size - size : 0))
+        more = room->size > size ? room->size - size : 0;
+    return size + more;
+}
+
 void volume_done(struct volume *v)
 {
     char place[PATH_MAX];

@@ -41,6 +41,10 @@ bool volume_exists(const char *state);
 int volume_open(struct volume *v, const char *state, const struct volume_room *room, struct err *e);
 void volume_done(struct volume *v);
 
+/* Bytes of the file system of `storage`: of an open volume, with those that it can grow to. 0: not
+ * known. */
+uint64_t volume_capacity(const struct volume *v, int storage, const struct volume_room *room);
+
 /* The image of an open one: a descriptor. */
 int volume_open_image(const struct volume *v, struct err *e);
 /* Opens the loop device of the image; -1: it has none. The descriptor keeps the device: without it,

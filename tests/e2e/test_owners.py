@@ -6,48 +6,13 @@
 import glob
 import os
 
-from daemon import Api, Connection, Daemon
+from daemon import ApiAs, Daemon
 from harness import PLAIN, Skip, check, equal, main, test, wait_for
 from tcp import serving
 
 OTHER = PLAIN + 1
 MEMORY, PIDS = 96 << 20, 60  # of an owner; one sandbox has 128 MiB and 64 processes
 CONFIG = 'socket: {mode: "0666"}\nlimits: {owner: {memory: 96M, pids: 60}}'
-
-
-class ConnectionAs(Connection):
-    def __init__(self, path, timeout, uid):
-        super().__init__(path, timeout)
-        self.uid = uid
-
-    def connect(self):
-        os.seteuid(self.uid)  # whom the daemon sees at the other end
-        try:
-            super().connect()
-        finally:
-            os.seteuid(0)
-
-
-class ApiAs(Api):
-    """The interface as another user has it."""
-
-    def __init__(self, d, uid):
-        super().__init__(d.socket)
-        self.uid = uid
-
-    def connection(self):
-        return ConnectionAs(self.path, self.timeout, self.uid)
-
-    def create(self, **request):
-        return self.post("/v1/sandboxes", request).expect(201).json["sandbox_id"]
-
-    def background(self, box, script):
-        """Busy if its owner has no process left to start it with."""
-        return self.post(f"/v1/sandboxes/{box}/processes", {"argv": ["sh", "-c", script], "background": True}).expect(201, 503)
-
-    def works(self, box):
-        answer = self.run(box, ["echo", "here"]).expect(200).json
-        equal((answer["exit_code"], answer["stdout"]), (0, "here\n"), f"the answer of {box}")
 
 
 def groups(controller, name):

@@ -45,7 +45,8 @@ void local_assign_report_lost(struct local_box *b)
 
     if (b->freed || !b->assign.joining || b->state == BOX_UP)
         return;
-    r = err_set(&e, ERR_UPSTREAM, "the sandbox could not be assigned to its owner: %.150s",
+    r = err_set(&e, b->assign.why.code == ERR_FULL ? ERR_FULL : ERR_UPSTREAM,
+                "the sandbox could not be assigned to its owner: %.150s",
                 b->assign.why.code ? b->assign.why.msg
                 : b->r < 0         ? b->why.msg
                                    : "it was torn down");

@@ -172,7 +172,11 @@ static int choose_plan_identity(struct local_plan *p, const char *text, struct e
 struct cgroup_owner local_owner(const struct backend_owner *o)
 {
     struct cgroup_owner ret = {
-        .memory = o->memory, .io = o->io, .pids = o->pids, .cpu_milli = o->cpu_milli
+        .memory = o->memory,
+        .io = o->io,
+        .pids = o->pids,
+        .cpu_milli = o->cpu_milli,
+        .disk = o->disk,
     };
 
     snprintf(ret.key, sizeof ret.key, "%s", o->key);
@@ -222,7 +226,7 @@ static int fill_local_plan(const struct backend_context *c, const char *id,
     set_plan_basics(&p->plan, id, s);
     p->plan.flags = PLAN_LISTENER | (of->writable_system ? PLAN_WRITABLE_SYSTEM : 0) |
                     (s->egress ? PLAN_EGRESS : 0) | plan_isolation_flags(c, of) |
-                    (s->owner ? 0 : PLAN_PREPARED) |
+                    (s->owner ? 0 : PLAN_PREPARED) | (s->again ? PLAN_AGAIN : 0) |
                     (s->n_layers && !of->image && !s->image ? PLAN_HOST_SYSTEM : 0);
     r = add_caps(&p->plan, of->caps, e);
     if (r >= 0)

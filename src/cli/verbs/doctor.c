@@ -344,6 +344,7 @@ static void check_storage(const struct api_call *like, struct doctor_finding *f)
 {
     AUTO(api_call_done) struct api_call c;
     struct str driver, why;
+    int64_t share;
 
     prepare_daemon_call(like, &c, "/v1/inspect/host");
     if (!api_call_answers(&c, NULL)) {
@@ -352,11 +353,15 @@ static void check_storage(const struct api_call *like, struct doctor_finding *f)
     }
     driver = show_string(c.answer, "storage_driver");
     why = show_string(c.answer, "storage_why");
+    share = show_int(c.answer, "storage_owner_bytes", 0);
     if (show_at(c.answer, "storage_limited") && !show_true(c.answer, "storage_limited"))
         set_finding(f, VERDICT_WARN, "see storage.driver in docs/snapshots.md",
                     STR_FMT ": " STR_FMT, STR_ARG(driver), STR_ARG(why));
-    else
+    else if (str_eq(driver, STR("memory")))
         set_ok(f, STR_FMT ": " STR_FMT, STR_ARG(driver), STR_ARG(why));
+    else
+        set_ok(f, STR_FMT ": " STR_FMT "; %lld MiB for each owner", STR_ARG(driver), STR_ARG(why),
+               (long long)(share >> 20));
 }
 
 /* Adds ", name" to a list of names. */

@@ -42,6 +42,7 @@ static const struct json_field telemetry_fields[] = {
     { "storage_driver", JSON_KIND_TEXT, STORAGE(driver) },
     { "storage_why", JSON_KIND_TEXT, STORAGE(why) },
     { "storage_limited", JSON_KIND_BOOL, STORAGE(limited) },
+    { "storage_owner_bytes", JSON_KIND_UINT, STORAGE(owner_bytes) },
     { "sandboxes", JSON_KIND_UINT, AT(sandboxes) },
     { "pool_ready", JSON_KIND_UINT, AT(pool_ready) },
     { "version", JSON_KIND_TEXT, AT(version) },

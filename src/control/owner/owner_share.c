@@ -102,4 +102,5 @@ void owner_share_of(const struct control *c, const char *account, struct backend
     ret->pids = c->config->limits.owner.pids ? c->config->limits.owner.pids : c->share.pids;
     ret->cpu_milli = (uint32_t)(c->config->limits.owner.cpu * 1000 + 0.5);
     ret->io = c->config->limits.owner.io;
+    ret->disk = c->storage.owner_bytes;
 }

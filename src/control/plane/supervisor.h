@@ -88,7 +88,8 @@ struct supervisor {
 struct control_storage {
     const char *driver, *why;
     bool on_disk, limited;
-    uint64_t free_min; /* bytes that layer workers leave free there */
+    uint64_t free_min;    /* bytes that layer workers leave free there */
+    uint64_t owner_bytes; /* that boxes of one owner may use together; 0: no limit */
 };
 
 #endif

@@ -792,7 +792,10 @@ void sandbox_on_assigned(struct backend_box *b, int r, const struct err *e)
     sandbox_unref(s);
     sandbox_unref(s); /* the map's reference */
     op->unpooled_ = true;
-    begin_create(op);
+    if (r == -(int)ERR_FULL) /* the owner has used up its share of the disk */
+        finish_create(op, r, e);
+    else
+        begin_create(op);
 }
 
 /* A record must not name a prepared box that can still be lost: the create is recorded when the box

@@ -222,6 +222,7 @@ int sandbox_build_box(struct sandbox *s, const struct json_strs *layers, const c
         return r;
     owner_share_of(s->control, sandbox_account(s).name, &owner);
     spec.owner = &owner;
+    spec.again = !step;
     spec.taken = policy_taken(s->policy);
     spec.layers = layers->p;
     spec.n_layers = layers->n;

@@ -199,7 +199,7 @@ void sandbox_fail(struct sandbox *s, const char *step, const char *reason)
 
 void sandbox_refuse(struct sandbox *s, const char *step, const struct err *e)
 {
-    if (e->code == ERR_INVALID || e->code == ERR_DENIED)
+    if (e->code == ERR_INVALID || e->code == ERR_DENIED || e->code == ERR_FULL)
         begin_failure(s, step, e->code, e->msg);
     else
         sandbox_fail(s, step, e->msg);

@@ -319,6 +319,20 @@ static int make_snapshot_record(struct snapshot_op *op, const struct json_strs *
     return snapshot_new(&r, &op->new_, e);
 }
 
+/* Imported snapshots are in no sum of the storage: else an owner fills the disk with them. */
+static int check_disk_share(const struct control *c, const struct account *a, uint64_t bytes,
+                            struct err *e)
+{
+    uint64_t most = c->storage.owner_bytes, used = quota_used(&c->stored, str_from(a->name));
+
+    if (a->exempt || !most || (used <= most && bytes <= most - used))
+        return 0;
+    return err_set(e, ERR_QUOTA,
+                   "the snapshots of this owner have %llu of %llu bytes of the disk "
+                   "(limits.owner.disk); remove some, then try again",
+                   (unsigned long long)used, (unsigned long long)most);
+}
+
 int snapshot_check_quota(struct control *c, const char *owner, const struct caller *by,
                          uint64_t bytes, struct err *e)
 {
@@ -327,6 +341,8 @@ int snapshot_check_quota(struct control *c, const char *owner, const struct call
     struct quota_hold one = { 0 }, all = { 0 };
     int r = quota_take(&c->taken, &who, 1, &one, e);
 
+    if (r >= 0)
+        r = check_disk_share(c, &a, bytes, e);
     if (r >= 0)
         r = quota_take(&c->stored, &who, bytes ? bytes : 1, &all, e);
     r = r < 0 ? r : store_check_room(c->store, e);

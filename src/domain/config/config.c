@@ -72,6 +72,11 @@ static const struct json_field owner_limit_fields[] = {
     { IN(limits.owner, io, BYTES), .min = 0, .max = INT64_C(1) << 50,
       .doc = "Bytes per second that they may read, and write, on the disk of the storage; 0: no "
              "limit. Needs cgroup v2." },
+    { IN(limits.owner, disk, BYTES), .min = 0, .max = INT64_C(1) << 50,
+      .doc = "Bytes of the disk that files of all sandboxes of one owner, with the layers captured "
+             "from them, may use together; 0: a quarter of the disk that sandboxes write to, with "
+             "the space that the btrfs image file can grow to. Needs the storage driver `btrfs` "
+             "with quotas; the snapshots of one owner have at most as much with every driver." },
 };
 
 static const struct json_field limit_fields[] = {

@@ -114,6 +114,7 @@ struct config {
             uint64_t io;     /* bytes per second; 0: no limit */
             uint32_t pids;   /* 0: a quarter of the machine's */
             double cpu;      /* processors; 0: no limit */
+            uint64_t disk;   /* 0: a quarter of what the storage is on */
         } owner;
     } limits;
     struct {

@@ -2,10 +2,14 @@
 /* LAYERS_FLATTEN: merges several layers into one that gives the same view on top of the lower
  * ones: the layers of an image, the host's /usr, or nothing. */
 
+#include <fcntl.h>
+
 #include "base/fault_point.h"
 #include "base/own.h"
 #include "engine/layers/copy.h"
 #include "engine/layers/worker.h"
+#include "engine/storage/share.h"
+#include "lib/tar/at.h"
 #include "lib/tar/remove.h"
 
 struct flattening {
@@ -51,6 +55,15 @@ static int flatten_layer(struct flattening *f, const char *name, struct err *e)
     return r;
 }
 
+/* The merged layer takes the place of those below it in the share of their owner. */
+static int charge_merged_layer(const struct flattening *f, const char *uppermost, struct err *e)
+{
+    AUTO_CLOSE int dir =
+        at_open(f->layer_worker->storage.layers, uppermost, O_RDONLY | O_DIRECTORY, 0);
+
+    return dir < 0 ? err_sys(e, "opening a layer") : share_copy_note(dir, f->staging.dir, e);
+}
+
 int layer_worker_flatten(struct layer_worker *k, struct err *e)
 {
     static struct flattening f;
@@ -70,6 +83,8 @@ int layer_worker_flatten(struct layer_worker *k, struct err *e)
         r = flatten_layer(&f, k->job.below[i - 1], e);
     }
     info = (struct layer_info){ .bytes = f.bytes, .entries = f.entries };
+    if (r >= 0)
+        r = charge_merged_layer(&f, k->job.below[0], e);
     if (r >= 0)
         r = staging_publish(&f.staging, k->job.name, &info, e);
     staging_done(&f.staging);

@@ -17,6 +17,7 @@
 #include "lib/tar/walk.h"
 #include "engine/storage/driver.h"
 #include "engine/storage/seed.h"
+#include "engine/storage/share.h"
 #include "engine/storage/subvolume.h"
 
 #ifndef RENAME_NOREPLACE
@@ -135,7 +136,8 @@ int staging_make_dir(const struct staging *g, const char *name, struct err *e)
     return fd < 0 ? err_sys(e, "creating the directory %s", name) : fd;
 }
 
-/* Removes everything but fs/ from a box: the work directories belong to overlayfs. */
+/* Removes everything but fs/ and the note of its owner from a box: the work directories belong to
+ * overlayfs. */
 static int strip_box(int dir, struct err *e)
 {
     AUTO(walk_done) struct walk w;
@@ -146,7 +148,8 @@ static int strip_box(int dir, struct err *e)
         char copy[TREE_NAME_MAX + 1];
 
         snprintf(copy, sizeof copy, "%s", name);
-        r = strcmp(copy, STORAGE_FS) == 0 ? 0 : tree_remove(dir, copy, e);
+        if (strcmp(copy, STORAGE_FS) != 0 && strcmp(copy, SHARE_NOTE) != 0)
+            r = tree_remove(dir, copy, e);
     }
     return r;
 }

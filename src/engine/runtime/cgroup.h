@@ -48,6 +48,7 @@ struct cgroup_owner {
     uint64_t io; /* bytes per second, of reading and of writing, on the disk of the storage */
     uint32_t pids;
     uint32_t cpu_milli;
+    uint64_t disk; /* bytes of all boxes on disk; of the storage driver, not of the group */
 };
 
 /* The places where this user can make groups. Descriptors of directories, or -1. */

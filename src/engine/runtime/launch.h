@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "engine/runtime/plan.h"
 
-enum { LAUNCH_MAGIC = 0x434e4c53 /* "SLNC" */, LAUNCH_VERSION = 4, LAUNCH_STEP_MAX = 24 };
+enum { LAUNCH_MAGIC = 0x434e4c53 /* "SLNC" */, LAUNCH_VERSION = 5, LAUNCH_STEP_MAX = 24 };
 
 enum launch_type {
     LAUNCH_CREATE = 1, /* + descriptors of the plan */

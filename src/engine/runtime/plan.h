@@ -36,7 +36,7 @@
 
 enum {
     PLAN_MAGIC = 0x4e4c5053, /* "SPLN" */
-    PLAN_VERSION = 6,
+    PLAN_VERSION = 7,
     PLAN_LAYERS_MAX = 160,
     PLAN_MOUNTS_MAX = 32,
     PLAN_TARGET_MAX = 256,
@@ -71,7 +71,10 @@ enum plan_flags {
                                 (side_channels.h) */
     PLAN_PREPARED = 1 << 11, /* no owner yet: starts no program before LAUNCH_ASSIGN gave it one and
                                 CONTROL_JOIN was sent to PID 1 */
-    PLAN_FLAGS_ALL_ = (1 << 12) - 1,
+    PLAN_AGAIN =
+        1 << 12, /* continues a sandbox that existed: it is built even if its owner has used
+                             up its share of the disk */
+    PLAN_FLAGS_ALL_ = (1 << 13) - 1,
 };
 
 enum plan_mount_flags {

@@ -14,6 +14,7 @@
 #include "base/own.h"
 #include "lib/proc/caps.h"
 #include "engine/runtime/mounts.h"
+#include "engine/storage/share.h"
 #include "engine/storage/skeleton.h"
 
 enum {
@@ -121,6 +122,18 @@ static int find_highest_number(const struct sandbox_build *b, int store, uint64_
     return 0;
 }
 
+/* Before the box has anything but its reserve. */
+static int limit_box(const struct sandbox_build *b, int store, int box, struct err *e)
+{
+    const struct share_charge charge = { b->plan->owner.key, b->plan->disk,
+                                         b->plan->flags & PLAN_AGAIN };
+    int r = b->plan->disk ? b->driver->limit(box, b->plan->disk, e) : 0;
+
+    return r >= 0 && b->plan->owner.disk && charge.owner[0] && b->driver->charge
+               ? b->driver->charge(store, box, &charge, e)
+               : r;
+}
+
 static int make_box(const struct sandbox_build *b, int *ret, struct err *e)
 {
     AUTO_CLOSE int store = openat(AT_FDCWD, b->store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -140,7 +153,7 @@ static int make_box(const struct sandbox_build *b, int *ret, struct err *e)
     box = openat(boxes, b->plan->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (box < 0 || mkdirat(box, STORAGE_FS, 0755) < 0)
         return err_sys(e, "creating the directory of the writable layer");
-    r = b->limited && b->plan->disk ? b->driver->limit(box, b->plan->disk, e) : 0;
+    r = b->limited ? limit_box(b, store, box, e) : 0;
     if (r >= 0)
         *ret = take_fd(&box);
     return r;

@@ -16,8 +16,10 @@
 #include "lib/ipc/groups.h"
 #include "lib/proc/caps.h"
 #include "lib/proc/oom.h"
+#include "lib/proc/sys.h"
 #include "engine/runtime/build.h"
 #include "engine/runtime/launch.h"
+#include "engine/storage/share.h"
 
 /* Capabilities for building; all others are dropped before the first request is read. */
 static const uint64_t kept_caps =
@@ -37,6 +39,7 @@ struct live_sandbox {
     int assign;                  /* socket to PID 1 of a prepared sandbox without an owner; else
                                     -1 */
     struct cgroup_limits limits; /* for its groups */
+    uint64_t disk;               /* its limit */
 };
 
 struct server {
@@ -142,6 +145,7 @@ static void keep_live_sandbox(struct server *s, struct sandbox_build *b)
     box->ephemeral = b->plan->flags & PLAN_EPHEMERAL;
     box->assign = take_fd(&b->assign);
     box->limits = build_limits(b);
+    box->disk = b->plan->disk;
     box->next = s->live;
     s->live = box;
     cgroup_close(&b->cgroup);
@@ -325,6 +329,25 @@ static int send_groups(const struct cgroup *c, int sock, struct err *e)
     return ipc_send(sock, word, strlen(word) + 1, fds, n, e);
 }
 
+/* Nothing of the workload has run. */
+static int charge_box(const struct server *s, const struct launch_assign *m,
+                      const struct live_sandbox *live, struct err *e)
+{
+    const struct share_charge charge = { m->owner.key, live->disk, false };
+    const struct driver *d = s->options->driver;
+    AUTO_CLOSE int store = -1, box = -1;
+    char path[sizeof STORAGE_BOXES + ID_MAX];
+
+    if (!m->owner.disk || !s->options->limited || !s->options->store || !d || !d->charge)
+        return 0;
+    snprintf(path, sizeof path, "%s/%s", STORAGE_BOXES, live->id);
+    store = open(s->options->store, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    box = store < 0 ? -1
+                    : sys_openat2(store, path, O_RDONLY | O_DIRECTORY, 0,
+                                  RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    return box < 0 ? err_sys(e, "opening %s", path) : d->charge(store, box, &charge, e);
+}
+
 static int assign_owner(struct server *s, const struct launch_assign *m, struct live_sandbox *box,
                         struct err *e)
 {
@@ -335,7 +358,11 @@ static int assign_owner(struct server *s, const struct launch_assign *m, struct 
         return err_set(e, ERR_NOT_FOUND, "there is no prepared sandbox %s", m->id);
     if (!cgroup_owner_key_valid(m->owner.key, sizeof m->owner.key))
         return err_set(e, ERR_INVALID, "invalid owner key");
-    r = cgroup_assign(&s->cgroups, m->id, &m->owner, &box->limits, &groups, e);
+    cgroup_init(&groups);
+    r = charge_box(s, m, box, e);
+    fault_point("assign.charged");
+    if (r >= 0)
+        r = cgroup_assign(&s->cgroups, m->id, &m->owner, &box->limits, &groups, e);
     fault_point("assign.groups");
     if (r >= 0)
         r = send_groups(&groups, box->assign, e);

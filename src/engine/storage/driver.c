@@ -11,6 +11,7 @@
 
 #include "base/own.h"
 #include "engine/storage/seed.h"
+#include "engine/storage/share.h"
 #include "engine/storage/subvolume.h"
 
 /* Inode numbers that a create may use up: a second or two. */
@@ -44,13 +45,6 @@ static int make_subvolume(const struct driver_place *at, const char *name, struc
     return r;
 }
 
-/* A snapshot of a box has the limit of the box, and the layer worker that makes a layer of it cannot lift
- * it. The reserve is removed with everything that is no part of a layer, and leaves room for what
- * is written to one: so a box at its limit can be captured. btrfs makes a file only if up to eight
- * nodes of 16 KiB more would be within the limit; twice that, since every box takes it from the
- * disk. */
-enum { STORAGE_RESERVE_BYTES = 256 << 10 };
-
 static int limit_subvolume(int box, uint64_t bytes, struct err *e)
 {
     AUTO_CLOSE int fd =
@@ -66,10 +60,11 @@ static_assert((int)DRIVER_COUNTERS == (int)SUBVOLUME_COUNTERS, "one is opened as
 
 /* For "auto" the first that works. */
 static const struct driver drivers[] = {
-    { "btrfs", true, true, check_btrfs, make_subvolume, limit_subvolume, subvolume_open_counters },
-    { "reflink", true, true, probe_reflink, make_box_dir, NULL, NULL },
-    { "memory", false, true, check_nothing, NULL, NULL, NULL },
-    { "plain", true, false, check_nothing, make_box_dir, NULL, NULL },
+    { "btrfs", true, true, check_btrfs, make_subvolume, limit_subvolume, subvolume_open_counters,
+      share_charge },
+    { "reflink", true, true, probe_reflink, make_box_dir, NULL, NULL, NULL },
+    { "memory", false, true, check_nothing, NULL, NULL, NULL, NULL },
+    { "plain", true, false, check_nothing, make_box_dir, NULL, NULL, NULL },
 };
 
 const struct driver *driver_find(const char *name)

@@ -29,12 +29,21 @@
 
 enum { DRIVER_COUNTERS = 2 };
 
+/* A snapshot of a box has the limit of the box, and the layer worker that makes a layer of it cannot
+ * lift it. The reserve is removed with everything that is no part of a layer, and leaves room for
+ * what is written to one: so a box at its limit can be captured. btrfs makes a file only if up to
+ * eight nodes of 16 KiB more would be within the limit; twice that, since every box takes it from the
+ * disk. */
+enum { STORAGE_RESERVE_BYTES = 256 << 10 };
+
 /* Where a box is made. */
 struct driver_place {
     int storage, boxes; /* STORAGE, STORAGE/boxes */
     uint64_t above;     /* its inode numbers must be higher than this, the highest of its layers; 0:
                            no layers */
 };
+
+struct share_charge; /* engine/storage/share.h */
 
 struct driver {
     const char *name;
@@ -49,6 +58,10 @@ struct driver {
     /* The launcher, after that: opens files whose numbers add up to the bytes in a box, -1 where
      * there is none. `sys` is /sys. NULL: it counts none. */
     void (*open_counters)(int sys, int box, int ret[static DRIVER_COUNTERS]);
+    /* Where limits are enforced. The launcher, before anything is written to a new box, or at the
+     * hand-over of a prepared one: charges it to its owner. -ERR_FULL: the owner has used up its
+     * share. NULL: owners have no share. */
+    int (*charge)(int storage, int box, const struct share_charge *c, struct err *e);
 };
 
 /* Finds a driver by name; NULL: unknown. "auto" is not a driver. */

@@ -17,7 +17,7 @@
 enum { SUBVOLUME_INODE = 256 }; /* of the root of every subvolume */
 
 /* Uses syscall(), because the two C libraries differ in the type of `what`. */
-static int btrfs_ioctl(int fd, unsigned long what, void *args)
+int subvolume_ioctl(int fd, unsigned long what, void *args)
 {
     return (int)syscall(SYS_ioctl, fd, what, args);
 }
@@ -44,7 +44,7 @@ static int call_for_name(int parent, unsigned long what, int dir, const char *na
     if (!str_copy(str_from(name), args.name, sizeof args.name))
         return err_set(e, ERR_TOO_BIG, "%.80s…: the name of a subvolume has more than %zu bytes",
                        name, sizeof args.name - 1);
-    return btrfs_ioctl(parent, what, &args) < 0;
+    return subvolume_ioctl(parent, what, &args) < 0;
 }
 
 int subvolume_make(int parent, const char *name, struct err *e)
@@ -63,10 +63,16 @@ int subvolume_snapshot(int dir, int parent, const char *name, struct err *e)
 
 int subvolume_limit(int dir, uint64_t bytes, struct err *e)
 {
-    struct btrfs_ioctl_qgroup_limit_args args = { .lim = { .flags = BTRFS_QGROUP_LIMIT_MAX_RFER,
-                                                           .max_rfer = bytes } };
+    return subvolume_limit_tree(dir, 0, bytes, e);
+}
 
-    if (btrfs_ioctl(dir, BTRFS_IOC_QGROUP_LIMIT, &args) == 0)
+int subvolume_limit_tree(int dir, uint64_t tree, uint64_t bytes, struct err *e)
+{
+    struct btrfs_ioctl_qgroup_limit_args args = {
+        .qgroupid = tree, .lim = { .flags = BTRFS_QGROUP_LIMIT_MAX_RFER, .max_rfer = bytes }
+    };
+
+    if (subvolume_ioctl(dir, BTRFS_IOC_QGROUP_LIMIT, &args) == 0)
         return 0;
     if (errno == ENOTCONN || errno == ENOENT || errno == EINVAL)
         return err_set(
@@ -83,13 +89,36 @@ static size_t name_sysfs_dir(int dir, char *path, size_t cap)
     struct btrfs_ioctl_fs_info_args fs = { 0 };
     size_t at;
 
-    if (btrfs_ioctl(dir, BTRFS_IOC_FS_INFO, &fs) < 0)
+    if (subvolume_ioctl(dir, BTRFS_IOC_FS_INFO, &fs) < 0)
         return 0;
     at = (size_t)snprintf(path, cap, "fs/btrfs/");
     for (size_t i = 0; i < sizeof fs.fsid; i++) /* written as a UUID */
         at += (size_t)snprintf(path + at, cap - at, "%s%02x",
                                i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", fs.fsid[i]);
     return at;
+}
+
+int subvolume_open_sysfs(int sys, int dir, const char *file, int flags)
+{
+    char path[192];
+    size_t at = name_sysfs_dir(dir, path, sizeof path);
+
+    if (!at) {
+        errno = ENOENT;
+        return -1;
+    }
+    snprintf(path + at, sizeof path - at, "/%s", file);
+    return openat(sys, path, flags | O_NOFOLLOW | O_CLOEXEC);
+}
+
+int subvolume_tree(int dir, uint64_t *ret)
+{
+    struct btrfs_ioctl_ino_lookup_args tree = { .objectid = BTRFS_FIRST_FREE_OBJECTID };
+
+    if (subvolume_ioctl(dir, BTRFS_IOC_INO_LOOKUP, &tree) < 0)
+        return -1;
+    *ret = tree.treeid;
+    return 0;
 }
 
 static void open_sysfs_files(int sys, const char *dir, const char *const *names, size_t n, int *ret)
@@ -106,14 +135,12 @@ static void open_sysfs_files(int sys, const char *dir, const char *const *names,
 void subvolume_open_counters(int sys, int dir, int ret[static SUBVOLUME_COUNTERS])
 {
     static const char *const names[SUBVOLUME_COUNTERS] = { "referenced", "rsv_data" };
-    struct btrfs_ioctl_ino_lookup_args tree = { .objectid = BTRFS_FIRST_FREE_OBJECTID };
     char path[128] = "";
-    size_t at = btrfs_ioctl(dir, BTRFS_IOC_INO_LOOKUP, &tree) < 0
-                    ? 0
-                    : name_sysfs_dir(dir, path, sizeof path);
+    uint64_t tree;
+    size_t at = subvolume_tree(dir, &tree) < 0 ? 0 : name_sysfs_dir(dir, path, sizeof path);
 
     if (at)
-        snprintf(path + at, sizeof path - at, "/qgroups/0_%llu", (unsigned long long)tree.treeid);
+        snprintf(path + at, sizeof path - at, "/qgroups/0_%llu", (unsigned long long)tree);
     open_sysfs_files(sys, path, names, SUBVOLUME_COUNTERS, ret);
 }
 
@@ -144,5 +171,5 @@ int subvolume_enable_quota(int dir, struct err *e)
 {
     struct btrfs_ioctl_quota_ctl_args args = { .cmd = BTRFS_QUOTA_CTL_ENABLE };
 
-    return btrfs_ioctl(dir, BTRFS_IOC_QUOTA_CTL, &args) < 0 ? err_sys(e, "enabling quotas") : 0;
+    return subvolume_ioctl(dir, BTRFS_IOC_QUOTA_CTL, &args) < 0 ? err_sys(e, "enabling quotas") : 0;
 }

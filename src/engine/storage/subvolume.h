@@ -18,6 +18,8 @@ int subvolume_snapshot(int dir, int parent, const char *name, struct err *e);
 /* Limits the data that the subvolume refers to, including data shared with snapshots.
  * -ERR_UNSUPPORTED: quotas are not enabled on this file system, or not permitted. */
 int subvolume_limit(int dir, uint64_t bytes, struct err *e);
+/* The same for a subvolume by its number, 0: that of `dir`. UINT64_MAX: no limit. */
+int subvolume_limit_tree(int dir, uint64_t tree, uint64_t bytes, struct err *e);
 /* Opens the files of the kernel whose numbers add up to the bytes that it refers to and those that
  * wait to be written to it: what its limit is compared with. `sys` is /sys. -1 each where quotas are
  * not enabled, or /sys does not show them. */
@@ -31,5 +33,11 @@ void subvolume_open_pending(int sys, int dir, int ret[static SUBVOLUME_PENDING])
  * directory. */
 int subvolume_remove(int parent, const char *name, struct err *e);
 int subvolume_enable_quota(int dir, struct err *e);
+
+/* For the other files of this folder: an ioctl of btrfs; the number of the subvolume at `dir`; and a
+ * file or directory that the kernel has for its file system in /sys (`sys`). -1: errno. */
+int subvolume_ioctl(int fd, unsigned long what, void *args);
+int subvolume_tree(int dir, uint64_t *ret);
+int subvolume_open_sysfs(int sys, int dir, const char *file, int flags);
 
 #endif
