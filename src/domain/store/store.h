@@ -48,9 +48,9 @@ void store_keep_events(struct store *s, uint64_t n);
  * space is reserved for removals. */
 int store_check_room(const struct store *s, struct err *e);
 
-/* Seals secrets with these keys from now on (domain/store/seal.c), and seals existing secrets again that
- * are not sealed with the active key. Call it before the first transaction; without it, secrets are
- * not sealed. Blocks. The keyring must outlive the store. */
+/* Seals secrets with these keys from now on (domain/store/sqlite/seal.c), and seals existing secrets
+ * again that are not sealed with the active key. Call it before the first transaction; without it,
+ * secrets are not sealed. Blocks. The keyring must outlive the store. */
 int store_seal_with(struct store *s, struct keyring *k, struct err *e);
 
 /* Chains events from now on (domain/store/ledger.h); makes the chain's key at the first call. Call it
