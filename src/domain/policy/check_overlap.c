@@ -12,7 +12,7 @@
 #include "lib/net/address.h"
 #include "domain/policy/glob.h"
 #include "domain/policy/host_pattern.h"
-#include "domain/policy/spot.h"
+#include "domain/policy/protocol.h"
 #include "domain/policy/trie.h"
 
 /* Limit of comparisons in pairs; a comparison of globs counts as many. */
@@ -22,6 +22,7 @@ enum { WORK_MAX = 2000000, GLOBS_WORK = 1000, SCRATCH_MAX = 64 << 20 };
 struct endpoint_treatment {
     bool skip;
     bool raw, inspected;
+    bool http;       /* the path distinguishes its requests */
     const char *ips; /* from ips_text() */
     enum egress_protocol protocol;
     enum egress_enforcement enforcement;
@@ -55,6 +56,7 @@ static struct endpoint_treatment treatment_of_endpoint(const struct egress_endpo
         .skip = ep->tls == EGRESS_TLS_SKIP,
         .raw = ep->has_protocol && ep->protocol == EGRESS_TCP,
         .inspected = ep->protocol != EGRESS_TCP,
+        .http = protocols[ep->protocol].fields & PROTOCOL_HTTP,
         .protocol = ep->protocol,
         .enforcement = ep->enforcement,
         .slash = ep->allow_encoded_slash,
@@ -122,7 +124,8 @@ static const char *find_disagreement(const struct endpoint_treatment *a,
         return "tls";
     if (strcmp(a->ips, b->ips) != 0)
         return "allowed_ips";
-    if ((a->raw && b->inspected) || (b->raw && a->inspected))
+    if ((a->raw && b->inspected) || (b->raw && a->inspected) ||
+        (a->inspected && b->inspected && a->http != b->http))
         return "protocol";
     if (!need_paths(a, b) || !paths_overlap(a->path, b->path))
         return NULL;

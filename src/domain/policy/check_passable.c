@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rejects endpoints that cannot let anything pass: such a policy would be silently wrong. */
+/* Rejects endpoints of HTTP that cannot let anything pass: such a policy would be silently wrong. */
 #include <strings.h>
 
 #include "base/own.h"
-#include "domain/policy/egress.h"
 #include "domain/policy/glob.h"
 #include "domain/policy/host_pattern.h"
-#include "domain/policy/spot.h"
+#include "domain/policy/protocol.h"
 
 /* Larger policies are not checked pairwise, which would take too long. */
 enum { HTTPS_PORT = 443, SCRATCH_MAX = 4 << 20, SIBLINGS_MAX = 256 };
@@ -113,11 +112,11 @@ static bool has_host_of(const struct egress_endpoint *other, const struct egress
            !host_pattern_parse(str_from(ep->host), &narrow) && host_pattern_covers(&wide, &narrow);
 }
 
-/* Whether another endpoint applies wherever this one does, for every program. */
+/* Whether another endpoint applies to the requests of this one, for every program. */
 static bool goes_with(const struct egress_endpoint *other, const struct egress_endpoint *ep)
 {
-    return other->protocol != EGRESS_TCP && !other->path && !other->binaries.n &&
-           has_host_of(other, ep) && has_ports_of(other, ep);
+    return protocols[other->protocol].fields & PROTOCOL_HTTP && !other->path &&
+           !other->binaries.n && has_host_of(other, ep) && has_ports_of(other, ep);
 }
 
 /* Whether an entry applies to every program and does not expire. */
@@ -225,11 +224,11 @@ static int check_preset(const struct policy_spot *s)
                      "deny everything that access allows; narrow them, or remove the endpoint");
 }
 
-int policy_check_passable_(const struct policy_spot *s)
+int protocol_check_http_passable_(const struct policy_spot *s)
 {
-    int r = s->ep->protocol == EGRESS_REST ? check_port(s) : 0;
+    int r = check_port(s);
 
-    if (r < 0 || s->ep->protocol != EGRESS_REST || s->ep->enforcement == EGRESS_AUDIT)
+    if (r < 0 || s->ep->enforcement == EGRESS_AUDIT)
         return r; /* denials are only recorded */
     return s->ep->has_rules ? check_allowing_rules(s) : check_preset(s);
 }

@@ -1,16 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which fields belong to which protocol, and which of them are enforced. */
 #include "base/own.h"
-#include "domain/policy/spot.h"
-
-#define P(protocol) (1u << EGRESS_##protocol)
-enum {
-    HTTP = P(REST) | P(WEBSOCKET) | P(GRAPHQL) | P(JSON_RPC) | P(MCP),
-    INSPECTED = HTTP | P(SQL),
-    PRESETS = P(REST) | P(WEBSOCKET) | P(GRAPHQL) | P(SQL),
-    GRAPHS = P(GRAPHQL) | P(WEBSOCKET),
-    ENFORCED = P(TCP) | P(REST),
-};
+#include "domain/policy/protocol.h"
 
 #define SAYS(name, cond)                                                                           \
     static bool says_##name(const struct egress_endpoint *ep)                                      \
@@ -40,37 +31,37 @@ SAYS(binding, ep->has_credential_binding)
 static const struct {
     const char *field;
     bool (*is_said)(const struct egress_endpoint *ep);
-    unsigned belongs; /* to these protocols */
-    bool enforced;    /* otherwise the policy is refused in the end */
+    unsigned group; /* enum protocol_fields; 0: every protocol has the field */
+    bool enforced;  /* otherwise the policy is refused in the end */
 } fields[] = {
-    { "path", says_path, INSPECTED, true },
-    { "enforcement", says_audit, INSPECTED, true },
-    { "access", says_access, PRESETS, true },
-    { "rules", says_rules, INSPECTED, true },
-    { "deny_rules", says_deny_rules, INSPECTED, true },
-    { "allow_encoded_slash", says_encoded_slash, HTTP, true },
-    { "websocket_credential_rewrite", says_websocket_rewrite, P(REST) | P(WEBSOCKET), false },
-    { "request_body_credential_rewrite", says_body_rewrite, P(REST), false },
-    { "allow_uninspected_credentials", says_uninspected, INSPECTED | P(TCP), false },
-    { "persisted_queries", says_persisted, GRAPHS, false },
-    { "graphql_persisted_queries", says_registry, GRAPHS, false },
-    { "graphql_max_body_bytes", says_graphql_body, GRAPHS, false },
-    { "json_rpc", says_json_rpc, P(JSON_RPC) | P(MCP), false },
-    { "mcp", says_mcp, P(MCP), false },
-    { "credential_signing", says_signing, HTTP, false },
-    { "signing_service", says_service, HTTP, false },
-    { "signing_region", says_region, HTTP, false },
-    { "credential_binding", says_binding, HTTP, false },
+    { "path", says_path, PROTOCOL_INSPECTED, true },
+    { "enforcement", says_audit, PROTOCOL_INSPECTED, true },
+    { "access", says_access, PROTOCOL_ACCESS, true },
+    { "rules", says_rules, PROTOCOL_INSPECTED, true },
+    { "deny_rules", says_deny_rules, PROTOCOL_INSPECTED, true },
+    { "allow_encoded_slash", says_encoded_slash, PROTOCOL_HTTP, true },
+    { "websocket_credential_rewrite", says_websocket_rewrite, PROTOCOL_WEBSOCKET_REWRITE, false },
+    { "request_body_credential_rewrite", says_body_rewrite, PROTOCOL_BODY_REWRITE, false },
+    { "allow_uninspected_credentials", says_uninspected, 0, false },
+    { "persisted_queries", says_persisted, PROTOCOL_GRAPHS, false },
+    { "graphql_persisted_queries", says_registry, PROTOCOL_GRAPHS, false },
+    { "graphql_max_body_bytes", says_graphql_body, PROTOCOL_GRAPHS, false },
+    { "json_rpc", says_json_rpc, PROTOCOL_JSON_RPC, false },
+    { "mcp", says_mcp, PROTOCOL_MCP, false },
+    { "credential_signing", says_signing, PROTOCOL_HTTP, false },
+    { "signing_service", says_service, PROTOCOL_HTTP, false },
+    { "signing_region", says_region, PROTOCOL_HTTP, false },
+    { "credential_binding", says_binding, PROTOCOL_HTTP, false },
 };
 
 static int check_protocol_fields(const struct policy_spot *s)
 {
-    unsigned protocol = 1u << s->ep->protocol;
+    unsigned has = protocols[s->ep->protocol].fields;
 
     for (size_t i = 0; i < COUNT_OF(fields); i++) {
-        if (!fields[i].is_said(s->ep) || fields[i].belongs & protocol)
+        if (!fields[i].is_said(s->ep) || !fields[i].group || fields[i].group & has)
             continue;
-        if (protocol == P(TCP))
+        if (s->ep->protocol == EGRESS_TCP)
             return spot_fail(s, fields[i].field, "needs an inspected protocol, such as rest");
         return spot_fail(s, fields[i].field, "has no meaning with the protocol %s",
                          egress_protocol_names[s->ep->protocol]);
@@ -89,11 +80,50 @@ static int check_tls(const struct policy_spot *s)
     return 0;
 }
 
-/* Requires something that allows; otherwise everything would be denied for no visible reason. */
+/* --- Of single protocols: something that allows is required; otherwise everything would be denied
+ * for no visible reason. --- */
+
+int protocol_check_choice_(const struct policy_spot *s)
+{
+    if (!s->ep->has_rules && s->ep->access == EGRESS_ACCESS_NONE)
+        return spot_fail(s, "access", "or rules are needed with the protocol %s",
+                         egress_protocol_names[s->ep->protocol]);
+    return 0;
+}
+
+int protocol_check_sql_(const struct policy_spot *s)
+{
+    int r = protocol_check_choice_(s);
+
+    if (r >= 0 && s->ep->enforcement == EGRESS_ENFORCE)
+        return spot_fail(s, "enforcement", "sql can only be audited");
+    return r;
+}
+
+int protocol_check_json_rpc_(const struct policy_spot *s)
+{
+    if (!s->ep->has_rules)
+        return spot_fail(s, "rules", "are needed with the protocol %s",
+                         egress_protocol_names[s->ep->protocol]);
+    return 0;
+}
+
+int protocol_check_mcp_(const struct policy_spot *s)
+{
+    if (!s->ep->has_rules && !s->ep->mcp.allow_all_known_mcp_methods)
+        return spot_fail(s, "rules",
+                         "are needed with the protocol %s, or "
+                         "mcp.allow_all_known_mcp_methods",
+                         egress_protocol_names[s->ep->protocol]);
+    return 0;
+}
+
+/* --- Of every protocol --- */
+
 static int check_base(const struct policy_spot *s)
 {
     const struct egress_endpoint *ep = s->ep;
-    const char *protocol = egress_protocol_names[ep->protocol];
+    const struct protocol *p = &protocols[ep->protocol];
 
     if (ep->has_rules && ep->access != EGRESS_ACCESS_NONE)
         return spot_fail(s, "rules", "and access cannot both be given");
@@ -101,18 +131,7 @@ static int check_base(const struct policy_spot *s)
         return spot_fail(s, "rules", "is empty, which would deny everything");
     if (ep->has_deny_rules && ep->deny_rules.n == 0)
         return spot_fail(s, "deny_rules", "must not be empty; omit it");
-    if (1u << ep->protocol & PRESETS && !ep->has_rules && ep->access == EGRESS_ACCESS_NONE)
-        return spot_fail(s, "access", "or rules are needed with the protocol %s", protocol);
-    if (ep->protocol == EGRESS_JSON_RPC && !ep->has_rules)
-        return spot_fail(s, "rules", "are needed with the protocol %s", protocol);
-    if (ep->protocol == EGRESS_MCP && !ep->has_rules && !ep->mcp.allow_all_known_mcp_methods)
-        return spot_fail(s, "rules",
-                         "are needed with the protocol %s, or "
-                         "mcp.allow_all_known_mcp_methods",
-                         protocol);
-    if (ep->protocol == EGRESS_SQL && ep->enforcement == EGRESS_ENFORCE)
-        return spot_fail(s, "enforcement", "sql can only be audited");
-    return 0;
+    return p->check_endpoint ? p->check_endpoint(s) : 0;
 }
 
 static int check_credentials(const struct policy_spot *s)
@@ -157,7 +176,7 @@ int policy_check_protocol_(const struct policy_spot *s)
 
 int policy_check_enforced_(const struct policy_spot *s)
 {
-    if (!(1u << s->ep->protocol & ENFORCED))
+    if (!protocols[s->ep->protocol].enforced)
         return spot_refuse(s, "protocol",
                            "%s is not enforced by this version, so it is not accepted",
                            egress_protocol_names[s->ep->protocol]);

@@ -6,15 +6,7 @@
 #include "base/own.h"
 #include "domain/policy/glob.h"
 #include "domain/policy/path.h"
-#include "domain/policy/spot.h"
-
-/* A rule of an endpoint: rules[i].allow or deny_rules[i]. */
-struct rule_spot {
-    const struct policy_spot *s;
-    struct egress_rule *rule;
-    size_t index;
-    bool deny;
-};
+#include "domain/policy/protocol.h"
 
 static int rule_fail(const struct rule_spot *r, const char *field, const char *why)
 {
@@ -109,7 +101,7 @@ static bool has_wildcard(const char *text)
     return strpbrk(text, "*?[{") != NULL;
 }
 
-static int check_rest(const struct rule_spot *r)
+int protocol_check_rest_rule_(const struct rule_spot *r)
 {
     const struct egress_rule *rule = r->rule;
     const char *flaw;
@@ -133,7 +125,7 @@ static bool has_operation(const struct egress_rule *rule)
     return rule->operation_type || rule->operation_name || rule->has_fields;
 }
 
-static int check_graphql(const struct rule_spot *r)
+int protocol_check_graphql_rule_(const struct rule_spot *r)
 {
     static const char *const types[] = { "query", "mutation", "subscription" };
     const struct egress_rule *rule = r->rule;
@@ -151,7 +143,7 @@ static int check_graphql(const struct rule_spot *r)
     return 0;
 }
 
-static int check_websocket(const struct rule_spot *r)
+int protocol_check_websocket_rule_(const struct rule_spot *r)
 {
     const struct egress_rule *rule = r->rule, *other;
     const struct egress_allow *allows = r->s->ep->rules.p;
@@ -159,7 +151,7 @@ static int check_websocket(const struct rule_spot *r)
     if (has_operation(rule)) {
         if (rule->method || rule->path || rule->query_)
             return rule_fail(r, "", "mixes an operation with method, path or query");
-        return check_graphql(r);
+        return protocol_check_graphql_rule_(r);
     }
     for (size_t i = 0; i < r->s->ep->rules.n; i++) {
         other = &allows[i].allow;
@@ -168,15 +160,15 @@ static int check_websocket(const struct rule_spot *r)
             return rule_fail(r, "method",
                              "WEBSOCKET_TEXT would allow operations that other rules restrict");
     }
-    return check_rest(r);
+    return protocol_check_rest_rule_(r);
 }
 
-static int check_sql(const struct rule_spot *r)
+int protocol_check_sql_rule_(const struct rule_spot *r)
 {
     return r->rule->command ? 0 : rule_fail(r, "command", "is required");
 }
 
-static int check_json_rpc(const struct rule_spot *r)
+int protocol_check_json_rpc_rule_(const struct rule_spot *r)
 {
     const char *method = r->rule->method;
 
@@ -225,7 +217,7 @@ static bool contradicts_tools(const struct rule_spot *r)
            (strcmp(r->rule->method, "tools/call") == 0 || strcmp(r->rule->method, "tools/*") == 0);
 }
 
-static int check_mcp(const struct rule_spot *r)
+int protocol_check_mcp_rule_(const struct rule_spot *r)
 {
     const struct egress_rule *rule = r->rule;
     bool all = r->s->ep->has_mcp && r->s->ep->mcp.allow_all_known_mcp_methods;
@@ -242,43 +234,23 @@ static int check_mcp(const struct rule_spot *r)
     return 0;
 }
 
-enum {
-    R_METHOD = 1 << 0,
-    R_PATH = 1 << 1,
-    R_QUERY = 1 << 2,
-    R_COMMAND = 1 << 3,
-    R_OPERATION = 1 << 4,
-    R_TOOL = 1 << 5,
-};
-
-static const struct {
-    unsigned may;
-    int (*check)(const struct rule_spot *r);
-} kinds[] = {
-    [EGRESS_REST] = { R_METHOD | R_PATH | R_QUERY, check_rest },
-    [EGRESS_WEBSOCKET] = { R_METHOD | R_PATH | R_QUERY | R_OPERATION, check_websocket },
-    [EGRESS_GRAPHQL] = { R_OPERATION, check_graphql },
-    [EGRESS_SQL] = { R_COMMAND, check_sql },
-    [EGRESS_JSON_RPC] = { R_METHOD, check_json_rpc },
-    [EGRESS_MCP] = { R_METHOD | R_TOOL, check_mcp },
-};
-
 static int check_policy_rule(const struct rule_spot *r)
 {
-    enum egress_protocol protocol = r->s->ep->protocol;
+    const struct protocol *p = &protocols[r->s->ep->protocol];
     const struct egress_rule *rule = r->rule;
-    unsigned has = (rule->method ? R_METHOD : 0u) | (rule->path ? R_PATH : 0u) |
-                   (rule->query_ ? R_QUERY : 0u) | (rule->command ? R_COMMAND : 0u) |
-                   (has_operation(rule) ? R_OPERATION : 0u) | (names_tool(rule) ? R_TOOL : 0u);
+    unsigned has = (rule->method ? RULE_METHOD : 0u) | (rule->path ? RULE_PATH : 0u) |
+                   (rule->query_ ? RULE_QUERY : 0u) | (rule->command ? RULE_COMMAND : 0u) |
+                   (has_operation(rule) ? RULE_OPERATION : 0u) |
+                   (names_tool(rule) ? RULE_TOOL : 0u);
     int bad;
 
     if (has == 0)
         return rule_fail(r, "",
                          r->deny ? "must have at least one field"
                                  : "must have at least one field; an empty rule allows nothing");
-    if (has & ~kinds[protocol].may)
+    if (has & ~p->rule_fields)
         return rule_fail(r, "", "has a field without a meaning for this protocol");
-    bad = kinds[protocol].check(r);
+    bad = p->check_rule(r);
     return bad < 0 ? bad : read_rule_query(r);
 }
 

@@ -2,7 +2,7 @@
 /* The compiled egress policy: an immutable snapshot, and the queries of adapters and relays.
  *
  * For a connection, call egress_connect(), then egress_addresses() with the resolved addresses,
- * and, if the protocol is inspected, egress_request() for every request. A match borrows from its
+ * and, if the protocol is inspected, egress_judge() for every request. A match borrows from its
  * snapshot: hold a reference as long as the match, and compare generations before every write. A
  * changed policy is a new snapshot; decisions of the old one are no longer valid.
  *
@@ -166,14 +166,23 @@ struct egress_http {
     bool upgrades;    /* it requests another protocol than HTTP */
 };
 
+/* A request over an inspected connection, by its protocol. */
+enum egress_action_kind { EGRESS_ACTION_NONE, EGRESS_ACTION_HTTP };
+struct egress_action {
+    enum egress_action_kind kind; /* NONE: no request */
+    union {
+        struct egress_http http;
+    };
+};
+
 /* Decides whether this request may pass over an allowed connection. Relays, `egress explain` and
  * `egress check` all use this function. If the connection is not inspected (EGRESS_TCP), the
  * request is allowed and *why is unchanged. Otherwise, of all endpoints that apply, at least one
- * must allow it and none deny it, in every reading of the path (path.h). A request that cannot be
- * parsed, or that could be executed as another request, is denied even if the endpoint only
- * records. */
-enum egress_verdict egress_request(const struct egress_match *m, const struct egress_http *q,
-                                   struct egress_reason *why);
+ * must allow it and none deny it: of HTTP, in every reading of the path (path.h). A request that
+ * cannot be parsed, that could be executed as another request, or that is not one of the
+ * connection's protocol, is denied even if the endpoint only records. */
+enum egress_verdict egress_judge(const struct egress_match *m, const struct egress_action *a,
+                                 struct egress_reason *why);
 /* Methods that are denied wherever requests are inspected: CONNECT, TRACE, and spellings such as
  * `post`, which we distinguish from POST but some servers do not. */
 bool egress_method_refused(struct str method);

@@ -10,7 +10,7 @@
 #include "domain/policy/glob.h"
 #include "domain/policy/host_pattern.h"
 #include "domain/policy/path.h"
-#include "domain/policy/spot.h"
+#include "domain/policy/protocol.h"
 
 /* Ranges that no list of addresses may contain, as the format requires. A single address of them
  * can be an endpoint's host, and then also be in its list. */
@@ -241,7 +241,7 @@ static int check_endpoint_host(const struct policy_spot *s)
         return check_name_host(s);
     if (s->ep->allowed_ips.n == 0)
         return spot_fail(s, "host", "is required unless there are allowed_ips");
-    if (s->ep->has_protocol && (s->ep->protocol == EGRESS_TCP || s->ep->protocol == EGRESS_MCP))
+    if (s->ep->has_protocol && protocols[s->ep->protocol].needs_host)
         return spot_fail(s, "host", "is required with this protocol");
     return 0;
 }
@@ -388,11 +388,13 @@ static int check_passable(struct policy_spot *s)
 
     for (size_t i = 0; i < s->policy->network_policies.n && r >= 0; i++) {
         struct egress_endpoint *eps = entries[i].endpoints.p;
+        int (*passable)(const struct policy_spot *s);
 
         s->entry = &entries[i];
         for (size_t k = 0; k < entries[i].endpoints.n && r >= 0; k++) {
             s->ep = &eps[k];
-            r = policy_check_passable_(s);
+            passable = protocols[s->ep->protocol].check_passable;
+            r = passable ? passable(s) : 0;
         }
     }
     s->entry = NULL;

@@ -6,6 +6,7 @@
 #include "domain/policy/compiled.h"
 #include "domain/policy/host_pattern.h"
 #include "domain/policy/path.h"
+#include "domain/policy/protocol.h"
 
 enum { MEMORY_MAX = 256 << 20, PLACE_TEXT = 256 };
 
@@ -188,7 +189,8 @@ static int compile_rule_path(const struct policy_compiler *c, const struct rule_
     return r < 0 ? r : glob_compile(path, dialect_of(in), '/', c->a, ret, c->e);
 }
 
-static int compile_rule(const struct policy_compiler *c, const struct rule_in *in, uint32_t root)
+int protocol_compile_http_rule_(const struct policy_compiler *c, const struct rule_in *in,
+                                uint32_t root)
 {
     struct rule_c *rule = arena_alloc(c->a, sizeof *rule);
     const struct glob *narrow = NULL;
@@ -223,7 +225,7 @@ static int compile_rules(const struct policy_compiler *c, const struct egress_en
         r = copy_rule_place(c, &one.place, STR_FMT ".%s[%zu]", STR_ARG(ep->place),
                             deny ? "deny_rules" : "rules", k);
         if (r >= 0)
-            r = compile_rule(c, &one, deny ? ep->denies : ep->allows);
+            r = protocols[in->protocol].compile_rule(c, &one, deny ? ep->denies : ep->allows);
     }
     return r;
 }

@@ -23,6 +23,7 @@ int egress_explain_read(const struct egress_question *q, struct egress_explain_i
                         struct err *e)
 {
     struct str target = str_from(q->path ? q->path : "/");
+    struct egress_http *http = &ret->action.http;
     struct host *host = &ret->host_;
     uint16_t port;
     int r = authority_parse(str_from(q->to), EGRESS_QUESTION_PORT, host, &port, e);
@@ -41,12 +42,13 @@ int egress_explain_read(const struct egress_question *q, struct egress_explain_i
     }
     if (!q->method && !q->path && !q->upgrade)
         return 0;
-    ret->request.method = str_from(q->method ? q->method : "GET");
-    ret->request.query = str_cut(target, '?', &ret->request.path);
+    http->method = str_from(q->method ? q->method : "GET");
+    http->query = str_cut(target, '?', &http->path);
     if (target.n > 0 && target.p[0] == '?')
-        ret->request.path = STR("/");
+        http->path = STR("/");
     /* An offer of h2c is removed: engine/egress/relays/rewrite.h. */
-    ret->request.upgrades = q->upgrade && strcasecmp(q->upgrade, "h2c") != 0;
+    http->upgrades = q->upgrade && strcasecmp(q->upgrade, "h2c") != 0;
+    ret->action.kind = EGRESS_ACTION_HTTP;
     return 0;
 }
 
@@ -58,7 +60,7 @@ static void note_unknown(const struct egress_explain_input *trial, struct egress
                      !egress_match_addresses(&x->match, &known, 1);
     bool program = x->verdict == EGRESS_DENIED && x->match.needs_identity;
     bool request =
-        x->verdict != EGRESS_DENIED && x->match.protocol != EGRESS_TCP && !trial->request.method.n;
+        x->verdict != EGRESS_DENIED && x->match.protocol != EGRESS_TCP && !trial->action.kind;
 
     snprintf(x->unknown, sizeof x->unknown, "%s%s%s",
              program ? "the answer depends on the program: give it; " : "",
@@ -86,12 +88,12 @@ static void explain_stages(const struct egress_snapshot *s,
         ret->stage = EGRESS_STAGE_ADDRESSES;
         ret->verdict = egress_addresses(&ret->match, list, n, &ret->why);
     }
-    if (ret->verdict == EGRESS_DENIED || !trial->request.method.n)
+    if (ret->verdict == EGRESS_DENIED || !trial->action.kind)
         return;
     ret->request_judged = ret->match.protocol != EGRESS_TCP;
     if (ret->request_judged)
         ret->stage = EGRESS_STAGE_REQUEST;
-    ret->verdict = egress_request(&ret->match, &trial->request, &ret->why);
+    ret->verdict = egress_judge(&ret->match, &trial->action, &ret->why);
 }
 
 void egress_explain(const struct egress_snapshot *s, const struct egress_explain_input *trial,

@@ -23,8 +23,8 @@ struct egress_explain_input {
     struct egress_connect_query query;
     const struct address *addresses; /* addresses that the name would resolve to */
     size_t n_addresses;
-    struct egress_http request; /* method.n == 0: no request */
-    struct host host_;          /* set by egress_explain_read() */
+    struct egress_action action;
+    struct host host_; /* set by egress_explain_read() */
 };
 
 /* Borrows from q, and from *ret itself, which must not be moved. -ERR_INVALID: `to` is not a

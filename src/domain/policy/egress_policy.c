@@ -3,8 +3,6 @@
 
 enum { PATHS_MAX = 256 };
 
-const char *const egress_protocol_names[] = { "tcp", "rest",     "websocket", "graphql",
-                                              "sql", "json-rpc", "mcp",       NULL };
 static const char *const accesses[] = { "none", "read-only", "read-write", "full", NULL };
 static const char *const tls_modes[] = { "auto", "skip", "terminate", "passthrough", NULL };
 static const char *const enforcements[] = { "enforce", "audit", NULL };

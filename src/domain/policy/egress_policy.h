@@ -32,6 +32,7 @@ enum egress_protocol {
     EGRESS_SQL,
     EGRESS_JSON_RPC,
     EGRESS_MCP,
+    EGRESS_PROTOCOLS_,
 };
 extern const char *const egress_protocol_names[]; /* in this order; ends with NULL */
 enum egress_access { EGRESS_ACCESS_NONE, EGRESS_READ_ONLY, EGRESS_READ_WRITE, EGRESS_FULL };

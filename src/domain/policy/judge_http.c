@@ -6,6 +6,7 @@
 #include "base/own.h"
 #include "domain/policy/compiled.h"
 #include "domain/policy/path.h"
+#include "domain/policy/protocol.h"
 
 enum { SHOWN_PATH = 96, SHOWN_METHOD = 24 };
 
@@ -412,13 +413,8 @@ static bool is_inspectable(const struct egress_match *m, const struct egress_htt
     return false;
 }
 
-enum egress_verdict egress_request(const struct egress_match *m, const struct egress_http *q,
-                                   struct egress_reason *why)
+enum egress_verdict protocol_judge_http_(const struct egress_match *m,
+                                         const struct egress_action *a, struct egress_reason *why)
 {
-    if (m->snapshot_ && m->protocol == EGRESS_TCP)
-        return EGRESS_ALLOWED;
-    if (!m->snapshot_ || m->protocol != EGRESS_REST)
-        return egress_refuse_(why, "policy_denied", (struct str){ 0 }, "Connect again.",
-                              "No decision exists for this request.");
-    return is_inspectable(m, q, why) ? judge_readings(m, q, why) : EGRESS_DENIED;
+    return is_inspectable(m, &a->http, why) ? judge_readings(m, &a->http, why) : EGRESS_DENIED;
 }

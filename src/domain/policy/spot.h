@@ -38,7 +38,6 @@ int policy_check_sections_(const struct policy_spot *s); /* sections other than 
 int policy_check_protocol_(const struct policy_spot *s); /* fields by protocol */
 int policy_check_rules_(const struct policy_spot *s);    /* rules for requests */
 int policy_check_enforced_(const struct policy_spot *s); /* last check of an endpoint */
-int policy_check_passable_(const struct policy_spot *s); /* after all endpoints of the entry */
 int policy_check_middlewares_(const struct policy_spot *s);
 int policy_check_overlaps_(const struct policy_spot *s); /* endpoints that disagree */
 

@@ -577,16 +577,16 @@ void audit_deny(struct audit *a, const struct egress_intent *i, const struct egr
 }
 
 uint64_t audit_request(struct audit *a, const struct egress_intent *i,
-                       const struct egress_decision *d, enum egress_verdict v, struct str method,
-                       struct str path, const struct egress_reason *why)
+                       const struct egress_decision *d, enum egress_verdict v,
+                       const struct egress_action *q, const struct egress_reason *why)
 {
     struct audit_event ev = event_of(AUDIT_REQUEST, i, d);
     uint64_t ticket = a->lost;
 
     ev.verdict = v;
     set_event_reason(&ev, why);
-    ev.text[AUDIT_METHOD] = method;
-    ev.text[AUDIT_PATH] = path;
+    ev.text[AUDIT_METHOD] = q->http.method;
+    ev.text[AUDIT_PATH] = q->http.path;
     if (v == EGRESS_DENIED)
         write_denial(a, &ev);
     else

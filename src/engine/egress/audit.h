@@ -86,8 +86,8 @@ void audit_deny(struct audit *a, const struct egress_intent *i, const struct egr
 /* Records an allowed or denied request on an allowed connection. An allowed one is written with
  * this turn's lines; returns its ticket. */
 uint64_t audit_request(struct audit *a, const struct egress_intent *i,
-                       const struct egress_decision *d, enum egress_verdict v, struct str method,
-                       struct str path, const struct egress_reason *why);
+                       const struct egress_decision *d, enum egress_verdict v,
+                       const struct egress_action *q, const struct egress_reason *why);
 /* Records the end of a connection, with bytes in both directions and duration, at the end of the
  * turn. */
 void audit_close(struct audit *a, const struct egress_intent *i, const struct egress_decision *d,

@@ -282,14 +282,14 @@ bool authorize_again(struct lease *l, size_t first, size_t n)
     return false;
 }
 
-enum egress_verdict authorize_request(struct lease *l, const struct egress_http *q,
+enum egress_verdict authorize_request(struct lease *l, const struct egress_action *q,
                                       struct egress_reason *why, uint64_t *ret_ticket)
 {
     struct egress_box *b = l->box;
     enum egress_verdict v;
 
     *why = l->decision.why;
-    v = egress_request(&l->decision.match, q, why);
+    v = egress_judge(&l->decision.match, q, why);
 
     if (!egress_decision_current(&l->decision, b)) {
         v = EGRESS_DENIED;
@@ -303,7 +303,7 @@ enum egress_verdict authorize_request(struct lease *l, const struct egress_http 
         *why = l->decision.why;
         return EGRESS_DENIED;
     }
-    *ret_ticket = audit_request(b->audit, &l->intent, &l->decision, v, q->method, q->path, why);
+    *ret_ticket = audit_request(b->audit, &l->intent, &l->decision, v, q, why);
     if (v == EGRESS_DENIED)
         b->counters.denied++;
     else

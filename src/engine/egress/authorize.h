@@ -92,10 +92,10 @@ void authorize_cancel(struct authorization *a);
  * unchanged except for `why`, and the caller must close the connection. */
 bool authorize_again(struct lease *l, size_t first, size_t n);
 
-/* Judges one request under a lease with egress_request(), and records it. Nothing of the request
+/* Judges one request under a lease with egress_judge(), and records it. Nothing of the request
  * may go upstream before audit_kept() has returned true for the ticket. If the lease is not open
  * yet, its Open is recorded first. */
-enum egress_verdict authorize_request(struct lease *l, const struct egress_http *q,
+enum egress_verdict authorize_request(struct lease *l, const struct egress_action *q,
                                       struct egress_reason *why, uint64_t *ret_ticket);
 
 /* Finds out which process holds the client's socket. Implemented by the worker, which asks its

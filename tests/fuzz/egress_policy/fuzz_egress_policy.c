@@ -81,12 +81,12 @@ static void ask_requests(const struct egress_match *m)
     struct egress_reason why = { 0 };
 
     for (size_t i = 0; i < COUNT_OF(targets); i++) {
-        struct egress_http q = { 0 };
+        struct egress_action q = { .kind = EGRESS_ACTION_HTTP };
 
-        q.query = str_cut(str_from(targets[i]), '?', &q.path);
+        q.http.query = str_cut(str_from(targets[i]), '?', &q.http.path);
         for (size_t k = 0; k < COUNT_OF(methods); k++) {
-            q.method = str_from(methods[k]);
-            (void)egress_request(m, &q, &why);
+            q.http.method = str_from(methods[k]);
+            (void)egress_judge(m, &q, &why);
         }
     }
 }

@@ -15,7 +15,7 @@
  * decided again. A new policy applies at once: a running exchange that it does not allow is reset,
  * and a pending one is decided anew.
  *
- * egress_request() judges every request. If requests are inspected, fields that override the method
+ * egress_judge() judges every request. If requests are inspected, fields that override the method
  * or path, and offers of h2c, are removed (rewrite.h). A `_method` in a body is not seen: with a
  * server that honours it, a client that may POST can use every method. CONNECT is refused in
  * tunnels and captured connections.
@@ -170,11 +170,11 @@ bool exchange_inspected(const struct egress_match *m);
 
 /* --- request.c --- */
 
-void exchange_next(struct exchange *x);                     /* processes the buffered input */
-void exchange_take(struct exchange *x);                     /* reads more of the body from `in` */
-void exchange_push(struct exchange *x);                     /* sends upstream */
-bool exchange_sent(const struct exchange *x);               /* the whole request has been sent */
-struct egress_http exchange_http(const struct exchange *x); /* the request, for egress_request() */
+void exchange_next(struct exchange *x);       /* processes the buffered input */
+void exchange_take(struct exchange *x);       /* reads more of the body from `in` */
+void exchange_push(struct exchange *x);       /* sends upstream */
+bool exchange_sent(const struct exchange *x); /* the whole request has been sent */
+struct egress_action exchange_action(const struct exchange *x); /* the request, to judge it */
 
 /* --- answer.c --- */
 

@@ -90,7 +90,13 @@ void relay_http(const struct relay_start *s)
     exchange_settle(x);
 }
 
+/* Of every protocol that policies enforce: domain/policy/protocol.c. */
+static void (*const relays[EGRESS_PROTOCOLS_])(const struct relay_start *s) = {
+    [EGRESS_TCP] = relay_tcp,
+    [EGRESS_REST] = relay_http,
+};
+
 void relay_begin(const struct relay_start *s)
 {
-    (s->lease->decision.match.protocol == EGRESS_TCP ? relay_tcp : relay_http)(s);
+    relays[s->lease->decision.match.protocol](s);
 }

@@ -17,7 +17,7 @@ struct relay_start {
     struct str greeting;
 };
 
-/* Starts the relay for the decision's protocol: one of the next two. */
+/* Starts the relay of the decision's protocol, one of the next two, by the table in relays.c. */
 void relay_begin(const struct relay_start *s);
 
 /* Relays bytes in both directions: half-close, counters, idle limit, splice for bulk data. The

@@ -74,24 +74,25 @@ static bool keep_target(struct exchange_request *r, const struct h1_request *q)
     return true;
 }
 
-struct egress_http exchange_http(const struct exchange *x)
+struct egress_action exchange_action(const struct exchange *x)
 {
     const struct exchange_request *r = &x->request;
 
-    return (struct egress_http){ .method = str_from(r->method_text),
-                                 .path = r->path,
-                                 .query = r->query,
-                                 .upgrades = r->upgrades };
+    return (struct egress_action){ .kind = EGRESS_ACTION_HTTP,
+                                   .http = { .method = str_from(r->method_text),
+                                             .path = r->path,
+                                             .query = r->query,
+                                             .upgrades = r->upgrades } };
 }
 
 /* Records a refusal of ours like a denial of the policy. */
 static void record_refusal(struct exchange *x, const struct exchange_refusal *no)
 {
-    const struct exchange_request *r = &x->request;
+    const struct egress_action action = exchange_action(x);
 
     x->box->counters.denied++;
-    audit_request(x->box->audit, &x->intent, exchange_decision(x), EGRESS_DENIED,
-                  str_from(r->method_text), r->path, &no->why);
+    audit_request(x->box->audit, &x->intent, exchange_decision(x), EGRESS_DENIED, &action,
+                  &no->why);
 }
 
 /* Refuses a request whose destination is missing or ambiguous. */
@@ -114,10 +115,10 @@ static bool judge_request(struct exchange *x, const struct h1_request *q)
     struct exchange_refusal no = { 0 };
 
     if (keep_target(&x->request, q)) {
-        const struct egress_http http = exchange_http(x);
+        const struct egress_action action = exchange_action(x);
 
         x->request.judged =
-            authorize_request(x->lease, &http, &no.why, &x->request.ticket) != EGRESS_DENIED;
+            authorize_request(x->lease, &action, &no.why, &x->request.ticket) != EGRESS_DENIED;
         no.status = str_eq(str_from(no.why.code), STR("path_invalid")) ? 400 : 403;
     } else {
         exchange_set_refusal(&no, 400, "path_invalid", "the target of the request is not a path",

@@ -152,7 +152,7 @@ bool exchange_inspected(const struct egress_match *m)
 
 bool exchange_reconsider(struct exchange *x)
 {
-    const struct egress_http http = exchange_http(x);
+    const struct egress_action action = exchange_action(x);
     struct egress_reason why;
     uint64_t ticket;
 
@@ -163,6 +163,6 @@ bool exchange_reconsider(struct exchange *x)
         return false;
     if (x->state != EXCHANGE_RUNNING || !exchange_inspected(&x->lease->decision.match))
         return true;
-    return authorize_request(x->lease, &http, &why, &ticket) != EGRESS_DENIED &&
+    return authorize_request(x->lease, &action, &why, &ticket) != EGRESS_DENIED &&
            audit_kept(x->box->audit, ticket);
 }

@@ -82,12 +82,12 @@ const char *request_text(const struct egress_snapshot *s, const char *destinatio
                          const char *method, const char *target)
 {
     struct egress_connect_query ask = ask_for(destination, "/usr/bin/curl");
-    struct egress_http q = { .method = str_from(method) };
+    struct egress_action q = { .kind = EGRESS_ACTION_HTTP, .http = { .method = str_from(method) } };
     struct egress_match m;
     struct egress_reason why;
 
     if (egress_connect(s, &ask, &m, &why) != EGRESS_ALLOWED)
         return verdict_text(EGRESS_DENIED, &why);
-    q.query = str_cut(str_from(target), '?', &q.path);
-    return verdict_text(egress_request(&m, &q, &why), &why);
+    q.http.query = str_cut(str_from(target), '?', &q.http.path);
+    return verdict_text(egress_judge(&m, &q, &why), &why);
 }

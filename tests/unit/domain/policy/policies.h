@@ -23,7 +23,7 @@ const char *verdict_text(enum egress_verdict v, const struct egress_reason *why)
 const char *connect_text(const struct egress_snapshot *s, const char *destination,
                          const char *binary);
 
-/* Of egress_request() after a connect by /usr/bin/curl; target is a path with a query. */
+/* Of egress_judge() after a connect by /usr/bin/curl; target is a path with a query. */
 const char *request_text(const struct egress_snapshot *s, const char *destination,
                          const char *method, const char *target);
 

@@ -457,9 +457,8 @@ TEST(a_match_that_was_never_made_allows_nothing)
     struct address a = { .bytes = { 8, 8, 8, 8 } };
 
     CHECK_INT(egress_addresses(&m, &a, 1, &why), EGRESS_DENIED);
-    CHECK_INT(
-        egress_request(&m, &(struct egress_http){ .method = STR("GET"), .path = STR("/") }, &why),
-        EGRESS_DENIED);
+    CHECK_INT(egress_judge(&m, &(struct egress_action){ .kind = EGRESS_ACTION_NONE }, &why),
+              EGRESS_DENIED);
 }
 
 TEST(what_is_unlisted)

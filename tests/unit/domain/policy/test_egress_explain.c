@@ -12,9 +12,11 @@ static const char policy[] = "version: 1\nnetwork_policies:\n  web:\n    binarie
 static void explain(const char *destination, const char *method, const char *address,
                     struct egress_explanation *ret)
 {
-    struct egress_explain_input trial = { .query = ask_for(destination, NULL),
-                                          .request = { .method = str_from(method),
-                                                       .path = STR("/x") } };
+    struct egress_explain_input trial = {
+        .query = ask_for(destination, NULL),
+        .action = { method ? EGRESS_ACTION_HTTP : EGRESS_ACTION_NONE,
+                    { { .method = str_from(method), .path = STR("/x") } } }
+    };
     struct address a;
 
     if (address) {

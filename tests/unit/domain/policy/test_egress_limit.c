@@ -132,20 +132,22 @@ TEST(an_inspected_connection_uses_by_the_request)
         "  reads:\n"
         "    endpoints: [{host: a.example.com, port: 80, protocol: rest, access: read-only}]\n");
     struct egress_connect_query ask = ask_for("a.example.com:80", CURL);
-    const struct egress_http get = { .method = STR("GET"), .path = STR("/pay") };
-    const struct egress_http post = { .method = STR("POST"), .path = STR("/pay") };
+    const struct egress_action get = { EGRESS_ACTION_HTTP,
+                                       { { .method = STR("GET"), .path = STR("/pay") } } };
+    const struct egress_action post = { EGRESS_ACTION_HTTP,
+                                        { { .method = STR("POST"), .path = STR("/pay") } } };
     struct egress_match m;
     struct egress_reason why;
 
     CHECK_INT(egress_connect(s, &ask, &m, &why), EGRESS_ALLOWED);
     CHECK(!m.limit);
-    CHECK_INT(egress_request(&m, &get, &why), EGRESS_ALLOWED);
+    CHECK_INT(egress_judge(&m, &get, &why), EGRESS_ALLOWED);
     CHECK(!why.limit);
-    CHECK_INT(egress_request(&m, &post, &why), EGRESS_ALLOWED);
+    CHECK_INT(egress_judge(&m, &post, &why), EGRESS_ALLOWED);
     CHECK(egress_limit_use(why.limit));
-    CHECK_INT(egress_request(&m, &post, &why), EGRESS_DENIED);
+    CHECK_INT(egress_judge(&m, &post, &why), EGRESS_DENIED);
     CHECK_STR(str_from(why.code), "uses_spent");
-    CHECK_INT(egress_request(&m, &get, &why), EGRESS_ALLOWED);
+    CHECK_INT(egress_judge(&m, &get, &why), EGRESS_ALLOWED);
     egress_snapshot_unref(s);
 }
 

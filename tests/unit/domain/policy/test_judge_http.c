@@ -336,20 +336,22 @@ TEST(reasons_name_the_rule_and_not_the_query)
     const struct egress_snapshot *s =
         policy_compiled(HEAD "    - {host: api.example.com, port: 80, protocol: rest, access: "
                              "full, deny_rules: [{method: PUT}, {path: /x}]}\n");
-    const struct egress_http hidden = { .method = STR("GET"),
-                                        .path = STR("/x"),
-                                        .query = STR("token=hidden") };
-    const struct egress_http odd = { .method = STR("G\nET"), .path = STR("/\x1b[31m") };
+    const struct egress_action hidden = {
+        EGRESS_ACTION_HTTP,
+        { { .method = STR("GET"), .path = STR("/x"), .query = STR("token=hidden") } }
+    };
+    const struct egress_action odd = { EGRESS_ACTION_HTTP,
+                                       { { .method = STR("G\nET"), .path = STR("/\x1b[31m") } } };
     struct egress_connect_query ask = ask_for("api.example.com:80", NULL);
     struct egress_match m;
     struct egress_reason why;
 
     CHECK_INT(egress_connect(s, &ask, &m, &why), EGRESS_ALLOWED);
-    CHECK_INT(egress_request(&m, &hidden, &why), EGRESS_DENIED);
+    CHECK_INT(egress_judge(&m, &hidden, &why), EGRESS_DENIED);
     CHECK_STR(why.rule, "network_policies.web.endpoints[0].deny_rules[1]");
     CHECK_STR(str_from(why.text), "GET /x is denied by a rule of 'web'.");
     CHECK(!strstr(why.text, "hidden") && !strstr(why.next, "hidden"));
-    CHECK_INT(egress_request(&m, &odd, &why), EGRESS_DENIED);
+    CHECK_INT(egress_judge(&m, &odd, &why), EGRESS_DENIED);
     CHECK(!strchr(why.text, '\n') && !strchr(why.text, '\x1b'));
 }
 

@@ -77,7 +77,9 @@ static void tear_down(void)
 
 static uint64_t ask(enum egress_verdict v, struct str method, struct str path)
 {
-    return audit_request(audit, &intent, &decision, v, method, path, &decision.why);
+    const struct egress_action q = { EGRESS_ACTION_HTTP, { { .method = method, .path = path } } };
+
+    return audit_request(audit, &intent, &decision, v, &q, &decision.why);
 }
 
 /* A request that is on record at once. */

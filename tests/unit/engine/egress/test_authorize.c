@@ -544,10 +544,12 @@ TEST(requests_are_evaluated_and_put_on_record)
     static const char rest[] =
         "  web:\n    endpoints: [{host: api.example.com, port: 80, protocol: "
         "rest, access: read-only}]\n" ANYBODY;
-    const struct egress_http get = { .method = STR("GET"),
-                                     .path = STR("/seen"),
-                                     .query = STR("secret=1") };
-    const struct egress_http post = { .method = STR("POST"), .path = STR("/seen") };
+    const struct egress_action get = {
+        EGRESS_ACTION_HTTP,
+        { { .method = STR("GET"), .path = STR("/seen"), .query = STR("secret=1") } }
+    };
+    const struct egress_action post = { EGRESS_ACTION_HTTP,
+                                        { { .method = STR("POST"), .path = STR("/seen") } } };
     struct box_world *w = world_start(rest);
     struct egress_intent i = world_intent("api.example.com:80");
     struct lease *l;
