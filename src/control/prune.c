@@ -6,9 +6,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "control/egress/egress_link.h"
 #include "control/plane/plane.h"
-#include "control/snapshot/snapshots.h"
+#include "control/sandbox/remains.h"
 
 enum {
     PRUNE_EVERY_S = 300,
@@ -55,20 +54,18 @@ static void on_prune_due(struct loop_timer *t)
 {
     struct control *c = container_of(t, struct control, prune);
     struct pruning *p = new0(sizeof *p);
-    int64_t now = clock_wall(), logs = c->config->egress.audit_keep,
-            records = c->config->retention.sandboxes;
+    int64_t now = clock_wall();
 
     p->control = c;
     c->changes++;
     c->pruning = true;
     store_txn_begin(&p->txn, c->store);
-    store_prune(&p->txn, now - (records > logs ? records : logs), /* a log is read by its record */
-                now - c->config->retention.events, PRUNE_ROWS);
+    store_prune(&p->txn, now - remains_retention(c->config), now - c->config->retention.events,
+                PRUNE_ROWS);
     store_commit(&p->txn, on_pruned);
     if (clock_mono() >= c->prune_logs_ns) { /* it scans all logs */
         c->prune_logs_ns = clock_mono() + PRUNE_EVERY_S * NS_PER_S;
-        snapshots_expire(c);
-        egress_links_expire_logs(c);
+        remains_expire(c);
     }
 }
 

@@ -9,10 +9,10 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "control/egress/egress_link.h"
-#include "control/layer/layers.h"
 #include "control/owner/owner_share.h"
 #include "control/owner/owners.h"
 #include "control/plane/plane.h"
+#include "control/sandbox/remains.h"
 #include "control/sandbox/spec.h"
 
 enum {
@@ -187,7 +187,7 @@ static void on_pool_box_torn_down(struct backend_box *x, int r, const struct err
 
     if (r < 0)
         LOG(WARN, "pool.leftover", LOG_S("sandbox", x->id), LOG_S("error", e->msg));
-    layers_clear_box(c, x->id);
+    remains_clear(c, x->id);
     x->ops->box_free(x);
     unlink_pool_box(b);
     if (f) {

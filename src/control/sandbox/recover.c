@@ -9,25 +9,18 @@
 #include "control/image/images.h"
 #include "control/layer/digest_queue.h"
 #include "control/sandbox/pool.h"
+#include "control/sandbox/remains.h"
 #include "control/sandbox/sandbox.h"
 #include "control/snapshot/snapshots.h"
-
-static void log_stale(void *user, const char *extension, const char *id, const char *what)
-{
-    LOG(INFO, "sweep.found", LOG_S("extension", extension), LOG_S("id", id), LOG_S("what", what));
-}
 
 static void on_recovery_done(struct loop_later *l)
 {
     struct control *c = container_of(l, struct control, later);
-    struct err e;
 
     c->open = true;
     layers_open(c);
     if (!c->unreadable) {
-        if (control_reap_stale(c, log_stale, NULL, &e) < 0)
-            LOG(WARN, "sweep.failed", LOG_S("error", e.msg));
-        output_sweep(c->context.state, control_knows, c);
+        remains_sweep(c);
         images_sweep(c);
     }
     digest_queue_open(c);

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "control/egress/anchors.h"
 #include "control/process/processes.h"
+#include "control/sandbox/remains.h"
 #include "control/sandbox/sandbox.h"
 
 enum { TEARDOWN_TRIES = 3, RETRY_FIRST_MS = 200, RETRY_LATER_S = 30 };
@@ -165,7 +166,7 @@ static void on_failed_box_removed(struct sandbox *s)
         return;
     }
     s->unrecorded_failure = false;
-    layers_clear_box(s->control, s->record.id);
+    remains_clear(s->control, s->record.id);
     if (s->failed_step[0]) /* events have no member for the step */
         err_wrap(&why, -(int)why.code, "%s", s->failed_step);
     c = change_new(s, &ACTOR_DAEMON, why.msg);
@@ -217,11 +218,10 @@ static void on_destroyed_recorded(struct change *c, int r, const struct err *e)
 {
     struct sandbox *s = c->sandbox;
 
-    processes_drop(s);
+    remains_drop(s);
     sandbox_leave_map(s);
     notify_failed_create(s);
     sandbox_notify_destroyers(s, r, e);
-    workspace_forget(s);
     sandbox_unref(s); /* the map's reference */
 }
 
@@ -234,7 +234,7 @@ static void on_destroyed_box_removed(struct sandbox *s)
 {
     struct change *c = change_new(s, &s->end.actor, s->record.reason);
 
-    layers_clear_box(s->control, s->record.id);
+    remains_clear(s->control, s->record.id);
     if (s->last_line.seq) {
         anchors_write(&s->last_line, 1, c->text, sizeof c->text);
         c->detail = str_from(c->text);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/sandbox/workspace.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -113,17 +114,40 @@ static int open_manifest(const struct sandbox *s, const char *suffix, int flags)
     return openat(state, name, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
-void workspace_forget(struct sandbox *s)
+static void forget_workspace_of(struct control *c, const char *sandbox)
 {
     static const char *const suffixes[] = { "", ".new" };
     char name[64 + ID_MAX];
 
-    for (size_t i = 0; workspace_mirrored(s) && i < COUNT_OF(suffixes); i++) {
-        snprintf(name, sizeof name, "mirror/%s%s", s->record.id, suffixes[i]);
-        unlinkat(s->control->context.state, name, 0);
+    for (size_t i = 0; i < COUNT_OF(suffixes); i++) {
+        snprintf(name, sizeof name, "mirror/%s%s", sandbox, suffixes[i]);
+        unlinkat(c->context.state, name, 0);
     }
-    if (workspace_mirrored(s) && s->control->supervisor.forget_grant)
-        s->control->supervisor.forget_grant(s->control->supervisor.user, s->record.id);
+    if (c->supervisor.forget_grant)
+        c->supervisor.forget_grant(c->supervisor.user, sandbox);
+}
+
+void workspace_forget(struct sandbox *s)
+{
+    if (workspace_mirrored(s))
+        forget_workspace_of(s->control, s->record.id);
+}
+
+void workspaces_sweep(struct control *c)
+{
+    int fd = openat(c->context.state, "mirror", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    char id[ID_MAX];
+
+    for (struct dirent *v; d && (v = readdir(d));) {
+        struct str name;
+
+        str_cut(str_from(v->d_name), '.', &name);
+        if (id_valid("sbx_", name) && str_copy(name, id, sizeof id) && !control_knows(c, id))
+            forget_workspace_of(c, id);
+    }
+    if (d)
+        closedir(d);
 }
 
 /* --- the grant of its directory --- */
