@@ -49,7 +49,7 @@ struct backend_box *local_box_new(struct extension *x, const char *id,
     b->x = x;
     b->channel.fd.fd = b->end.death.fd = -1;
     b->probe.process = (struct backend_process){ .stdio = { -1, -1, -1 } };
-    buf_init(&b->defaults, LOCAL_DEFAULTS_MAX);
+    buf_init(&b->defaults, BACKEND_DEFAULTS_MAX);
     return &b->backend;
 }
 
@@ -91,7 +91,7 @@ static int begin_provision(struct local_box *b, const struct backend_spec *s, st
 
     buf_clear(&b->defaults);
     if (r >= 0)
-        r = local_defaults_write(s, &b->defaults, e);
+        r = backend_defaults_write(s, &b->defaults, e);
     if (r >= 0)
         r = run_dir_make(&b->x->run, b->backend.id, e);
     if (r < 0)
@@ -283,7 +283,7 @@ static void probe_root_dir(struct local_box *b)
 
 static void make_workdir(struct local_box *b, const char *user)
 {
-    const char *const workdir[] = { local_usual_cwd(buf_str(&b->defaults)), NULL };
+    const char *const workdir[] = { backend_usual_cwd(buf_str(&b->defaults)), NULL };
 
     start_probe(b,
                 &(struct process_start){
@@ -293,7 +293,7 @@ static void make_workdir(struct local_box *b, const char *user)
 static void start_probe_sequence(struct local_box *b)
 {
     b->probe.state = PROBE_RUNS;
-    b->probe.makes_workdir = local_usual_cwd(buf_str(&b->defaults))[0];
+    b->probe.makes_workdir = backend_usual_cwd(buf_str(&b->defaults))[0];
     b->probe.workdir_by_user = false;
     if (b->probe.makes_workdir)
         make_workdir(b, "0");
@@ -352,7 +352,7 @@ static int begin_adopt(struct local_box *b, const char *handle, struct err *e)
         r = local_channel_open(b, sock, e);
     if (r >= 0)
         r = run_dir_load(&b->x->run, b->backend.id, &b->defaults, e);
-    if (r >= 0 && !local_defaults_valid(buf_str(&b->defaults)))
+    if (r >= 0 && !backend_defaults_valid(buf_str(&b->defaults)))
         r = err_set(e, ERR_INVALID, "the file run/%s/defaults in the state directory is damaged",
                     b->backend.id);
     return r < 0 ? r

@@ -5,7 +5,6 @@
  *     box.c        the life cycle of one box, and its events
  *     channel.c    its control connection to the PID 1 inside
  *     process.c    its processes
- *     start.c      translates a start request for PID 1: user, environment
  *     egress.c     the sockets of its network boundary, and the holders of a connection
  *     dial.c       connections to its ports
  *     hold.c       freezing, and access to its writable layer
@@ -25,6 +24,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "backends/backend.h"
+#include "backends/defaults.h"
 #include "lib/ipc/control.h"
 #include "lib/loop/fd.h"
 #include "lib/loop/list.h"
@@ -40,7 +40,6 @@ enum {
     LOCAL_OUTBOX_MAX = 4096, /* queued messages for a PID 1 that does not read */
     LOCAL_SLOTS_MAX =
         1 << 15, /* PID 1 has fewer rows; the others failed and are reported in this batch */
-    LOCAL_DEFAULTS_MAX = 128 << 10,
     LOCAL_WHO_MAX = CONTROL_WHO_MAX, /* pending queries of PID 1 */
     LOCAL_DIALS_MAX = 1024,          /* pending connections */
 };
@@ -100,19 +99,6 @@ int local_plan_new(const struct backend_context *c, const char *id, const struct
                    struct local_plan **ret, struct err *e);
 void local_plan_free(struct local_plan *p);
 void local_plan_freep_(struct local_plan **p);
-
-/* --- Starts (start.c). --- */
-/* The defaults of every start in a box: strings, each ended by NUL: user, working directory,
- * variables. Stored on disk, because a box outlives the profile that it was made from. */
-int local_defaults_write(const struct backend_spec *s, struct buf *ret, struct err *e);
-bool local_defaults_valid(struct str defaults);
-/* The working directory of valid defaults; "": the user's home. */
-const char *local_usual_cwd(struct str defaults);
-const char *local_usual_user(const struct backend_spec *s);
-
-/* Texts are borrowed from both, or allocated on the arena. */
-int local_start_fill(struct str defaults, const struct process_start *s, struct arena *a,
-                     struct process_start *ret, struct err *e);
 
 /* --- Launchers (launcher.c). --- */
 struct local_request {

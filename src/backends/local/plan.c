@@ -238,7 +238,7 @@ static int fill_local_plan(const struct backend_context *c, const char *id,
     else if (r >= 0 && of->image)
         r = err_wrap(e, add_image_dir(c, p, of->image, e), "image");
     if (r >= 0)
-        r = choose_plan_identity(p, local_usual_user(s), e);
+        r = choose_plan_identity(p, backend_usual_user(s), e);
     for (size_t i = 0; i < s->n_mounts && r >= 0; i++)
         r = err_wrap(e, add_plan_mount(c, p, &s->mounts[i], e), "mount");
     return r < 0 ? r : plan_check(&p->plan, sizeof p->plan, e);

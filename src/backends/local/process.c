@@ -213,7 +213,7 @@ static int send_process_start(struct local_box *b, uint16_t i, const struct proc
 
     if (!local_channel_is_open(b))
         return err_set(e, ERR_CONFLICT, "sandbox %s is not running", b->backend.id);
-    r = local_start_fill(buf_str(&b->defaults), s, &a, &start, e);
+    r = backend_start_fill(buf_str(&b->defaults), s, &a, &start, e);
     return r < 0 ? r : local_channel_start(b, slot_tag(&b->processes, i), &start, e);
 }
 

@@ -87,7 +87,8 @@ TEST(connecting_needs_somebody_who_listens)
 
 TEST(defaults_come_back_and_have_a_limit)
 {
-    struct buf b AUTO(buf_done) = BUF_INIT(LOCAL_DEFAULTS_MAX), small AUTO(buf_done) = BUF_INIT(16);
+    struct buf b AUTO(buf_done) = BUF_INIT(BACKEND_DEFAULTS_MAX),
+                 small AUTO(buf_done) = BUF_INIT(16);
     static char text[5000];
     struct err e;
 

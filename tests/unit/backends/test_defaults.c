@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/defaults.h"
+
 #include <string.h>
 
-#include "backends/local/local.h"
+#include "base/own.h"
 #include "harness/tap.h"
 #include "lib/ipc/listeners.h"
 
@@ -10,11 +12,11 @@ static const char defaults_text[] = "root\0/work\0A=1\0B=2\0";
 
 TEST(damaged_defaults_are_noticed)
 {
-    CHECK(local_defaults_valid(DEFAULTS));
-    CHECK(local_defaults_valid((struct str){ "0\0", 3 }));
-    CHECK(!local_defaults_valid((struct str){ "0", 2 }));
-    CHECK(!local_defaults_valid((struct str){ "root\0/wo", 8 }));
-    CHECK(!local_defaults_valid((struct str){ NULL, 0 }));
+    CHECK(backend_defaults_valid(DEFAULTS));
+    CHECK(backend_defaults_valid((struct str){ "0\0", 3 }));
+    CHECK(!backend_defaults_valid((struct str){ "0", 2 }));
+    CHECK(!backend_defaults_valid((struct str){ "root\0/wo", 8 }));
+    CHECK(!backend_defaults_valid((struct str){ NULL, 0 }));
 }
 
 static const char *variable(const struct process_start *s, const char *name)
@@ -36,11 +38,11 @@ TEST(the_request_wins_over_the_profile)
     struct process_start s;
     struct err e;
 
-    CHECK_OK(
-        local_start_fill(DEFAULTS,
-                         &(struct process_start){ .argv = argv, .envp = envp, .flags = START_TTY },
-                         &a, &s, &e),
-        e);
+    CHECK_OK(backend_start_fill(
+                 DEFAULTS,
+                 &(struct process_start){ .argv = argv, .envp = envp, .flags = START_TTY }, &a, &s,
+                 &e),
+             e);
     CHECK_STR(str_from(variable(&s, "A")), "1");
     CHECK_STR(str_from(variable(&s, "B")), "mine");
     CHECK_STR(str_from(variable(&s, "LANG")), "C");
@@ -60,11 +62,11 @@ static void start_with(const char *env, bool egress, const char *const *envp, st
 
     CHECK(buf_addf(&yaml, "id: profile.x\nversion: 1\nenv: { %s }\n", env) >= 0);
     CHECK_OK(profile_read(buf_str(&yaml), &p, &e), e);
-    CHECK_OK(local_defaults_write(&(struct backend_spec){ .profile = p, .egress = egress },
-                                  defaults, &e),
+    CHECK_OK(backend_defaults_write(&(struct backend_spec){ .profile = p, .egress = egress },
+                                    defaults, &e),
              e);
-    CHECK_OK(local_start_fill(buf_str(defaults),
-                              &(struct process_start){ .argv = argv, .envp = envp }, a, ret, &e),
+    CHECK_OK(backend_start_fill(buf_str(defaults),
+                                &(struct process_start){ .argv = argv, .envp = envp }, a, ret, &e),
              e);
 }
 
@@ -72,7 +74,7 @@ static void expect_proxy(const char *env, bool egress, const char *const *envp, 
                          const char *lower)
 {
     struct arena a AUTO(arena_done) = ARENA_INIT(1 << 16);
-    struct buf defaults AUTO(buf_done) = BUF_INIT(LOCAL_DEFAULTS_MAX);
+    struct buf defaults AUTO(buf_done) = BUF_INIT(BACKEND_DEFAULTS_MAX);
     struct process_start s;
     const char *got[2];
 
@@ -107,7 +109,7 @@ TEST(too_many_variables_are_refused)
 
     for (size_t i = 0; i < 1000; i++)
         many[i] = "A=1";
-    CHECK_INT(local_start_fill(DEFAULTS, &(struct process_start){ .argv = argv, .envp = many }, &a,
-                               &s, NULL),
+    CHECK_INT(backend_start_fill(DEFAULTS, &(struct process_start){ .argv = argv, .envp = many },
+                                 &a, &s, NULL),
               -ERR_TOO_BIG);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/defaults.h"
+
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/own.h"
-#include "backends/local/local.h"
 #include "domain/model/process.h"
 #include "lib/ipc/environment.h"
 
@@ -15,7 +15,7 @@ static const char *root_as_number(const char *user)
 
 /* The default user. A profile always has a user; an image's user takes precedence over the
  * profile's default, root. */
-const char *local_usual_user(const struct backend_spec *s)
+const char *backend_usual_user(const struct backend_spec *s)
 {
     const char *user = root_as_number(s->profile->user ? s->profile->user : "0");
 
@@ -47,14 +47,14 @@ static int add_default_string(struct buf *b, const char *s)
     return buf_add(b, (struct str){ s, strlen(s) + 1 });
 }
 
-int local_defaults_write(const struct backend_spec *s, struct buf *ret, struct err *e)
+int backend_defaults_write(const struct backend_spec *s, struct buf *ret, struct err *e)
 {
-    struct arena a AUTO(arena_done) = ARENA_INIT(8 * LOCAL_DEFAULTS_MAX);
+    struct arena a AUTO(arena_done) = ARENA_INIT(8 * BACKEND_DEFAULTS_MAX);
     const char *workdir = s->profile->workdir ? s->profile->workdir
                           : s->image          ? s->image->workdir
                                               : "";
     const char **variables = merge_default_variables(s, &a);
-    int r = variables ? add_default_string(ret, local_usual_user(s)) : -(int)ERR_TOO_BIG;
+    int r = variables ? add_default_string(ret, backend_usual_user(s)) : -(int)ERR_TOO_BIG;
 
     if (r >= 0)
         r = add_default_string(ret, workdir);
@@ -62,16 +62,16 @@ int local_defaults_write(const struct backend_spec *s, struct buf *ret, struct e
         r = add_default_string(ret, variables[i]);
     return r < 0 ? err_set(e, ERR_TOO_BIG,
                            "the environment of profile and image is larger than %d bytes",
-                           LOCAL_DEFAULTS_MAX)
+                           BACKEND_DEFAULTS_MAX)
                  : 0;
 }
 
-const char *local_usual_cwd(struct str defaults)
+const char *backend_usual_cwd(struct str defaults)
 {
     return defaults.p + strlen(defaults.p) + 1;
 }
 
-bool local_defaults_valid(struct str defaults)
+bool backend_defaults_valid(struct str defaults)
 {
     return defaults.n >= 2 && defaults.p[defaults.n - 1] == '\0' &&
            strlen(defaults.p) + 1 < defaults.n;
@@ -113,8 +113,8 @@ static int merge_variables(struct str defaults, struct process_start *s, struct 
     return 0;
 }
 
-int local_start_fill(struct str defaults, const struct process_start *s, struct arena *a,
-                     struct process_start *ret, struct err *e)
+int backend_start_fill(struct str defaults, const struct process_start *s, struct arena *a,
+                       struct process_start *ret, struct err *e)
 {
     const char *usual_user = next_default(&defaults), *usual_cwd = next_default(&defaults);
 
