@@ -59,7 +59,8 @@ enum backend_can {
 
 /* Properties by which a caller can choose a backend. */
 struct backend_vector {
-    unsigned isolation;                            /* bits of the profile's isolation levels */
+    /* bits of the isolation levels that profiles may ask for, as domain/profile/check.c has them */
+    unsigned isolation;
     const char *const *regions, *const *languages; /* ended by NULL */
     bool gpu, persistence, egress_policy, attestation;
 };
@@ -359,6 +360,9 @@ struct backend_ops {
     void (*signal)(struct backend_process *p, int sig, enum backend_scope scope);
     void (*signal_all)(struct backend_box *b, int sig);
     void (*close_stdin)(struct backend_process *p);
+    /* Sets the size of its terminal, which is stdio[0] of `started`. */
+    int (*resize)(struct backend_process *p, int terminal, uint16_t rows, uint16_t cols,
+                  struct err *e);
     /* No further events. A kept process stays and can be reattached; others are killed. */
     void (*drop)(struct backend_process *p);
     /* BACKEND_CAN_REATTACH */

@@ -343,6 +343,8 @@ struct run_op {
 };
 void sandbox_run(struct sandbox *s, const struct process_start *start, struct run_op *op);
 void run_op_signal(struct run_op *op, int sig, enum backend_scope scope);
+/* Sets the size of its terminal, if it runs and its owner still has the terminal. */
+void run_op_resize(struct run_op *op, uint16_t rows, uint16_t cols);
 /* The owner leaves: a program is killed with all its children, and no callback follows. */
 void run_op_cancel(struct run_op *op);
 

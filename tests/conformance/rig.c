@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -394,6 +395,29 @@ void subject_ready(struct rig *r, struct subject *s)
     check_good(s, "ready");
 }
 
+size_t rig_count_groups(const char *pattern)
+{
+    char path[256];
+    glob_t found = { 0 };
+    size_t n;
+
+    snprintf(path, sizeof path, "/sys/fs/cgroup/{memory,pids,cpu}/sandboxer-%s/%s", rig_tag(),
+             pattern);
+    n = glob(path, GLOB_NOSORT | GLOB_BRACE, NULL, &found) == 0 ? found.gl_pathc : 0;
+    globfree(&found);
+    return n;
+}
+
+void subject_prepare(struct rig *r, struct subject *s)
+{
+    subject_init(r, s);
+    s->prepared = true;
+    subject_provision(s);
+    r->ops->wait_ready(s->b);
+    AWAIT(r, s->ready);
+    CHECK(s->r >= 0);
+}
+
 void subject_teardown(struct subject *s)
 {
     int before = s->torn_down;
@@ -540,15 +564,19 @@ void task_done(struct task *j)
     buf_done(&j->err);
 }
 
-/* every row */
+/* every row, or the only one that the test is for */
 
 static void (*conformance_body)(struct rig *r);
+static const struct backend_ops *conformance_only;
 
 static void run_rows(void)
 {
     for (size_t i = 0; extensions[i]; i++) {
-        struct rig *r = calloc(1, sizeof *r);
+        struct rig *r;
 
+        if (conformance_only && conformance_only != extensions[i])
+            continue;
+        r = calloc(1, sizeof *r);
         CHECK(r);
         rig_open(r, extensions[i]);
         conformance_body(r);
@@ -558,9 +586,10 @@ static void run_rows(void)
     }
 }
 
-void conformance_(void (*body)(struct rig *r), bool as_root)
+void conformance_(void (*body)(struct rig *r), const struct backend_ops *only, bool as_root)
 {
     conformance_body = body;
+    conformance_only = only;
     log_setup(LOG_ERROR, LOG_PLAIN);
     box_test_(run_rows, as_root);
 }

@@ -13,7 +13,8 @@
  *     }
  *
  * Every CONFORMANCE test runs on every row of the registry, as root and as a plain user, and each
- * time nothing may be left of it: no process, control group, directory or descriptor. */
+ * time nothing may be left of it: no process, control group, directory or descriptor. Tests of one
+ * backend are in the folder of its name. */
 #ifndef TESTS_CONFORMANCE_RIG_H
 #define TESTS_CONFORMANCE_RIG_H
 
@@ -103,17 +104,20 @@ void rig_reap(struct rig *r, bool wait); /* what launchers left to us */
 void rig_await(struct rig *r, const int *counter, int n, const char *what);
 void rig_idle(struct rig *r, int64_t time);
 bool rig_has_dir(struct rig *r, const char *id);
+/* The control groups of this test that match, in hierarchies with limits. */
+size_t rig_count_groups(const char *pattern);
 
 #define AWAIT(r, counter) rig_await((r), &(counter), 1, #counter)
 
 void subject_init(struct rig *r, struct subject *s); /* a new box, nothing asked yet */
 void subject_init_id(struct rig *r, struct subject *s, const char *id);
 struct backend_spec subject_spec(struct rig *r);
-void subject_provision(struct subject *s);            /* asked */
-void subject_ready(struct rig *r, struct subject *s); /* … and answered, and ready */
-void subject_teardown(struct subject *s);             /* until it is down, without failure */
-void subject_end(struct subject *s);                  /* and freed */
-void subject_free(struct subject *s);                 /* lives on */
+void subject_provision(struct subject *s);              /* asked */
+void subject_ready(struct rig *r, struct subject *s);   /* … and answered, and ready */
+void subject_prepare(struct rig *r, struct subject *s); /* the same without an owner */
+void subject_teardown(struct subject *s);               /* until it is down, without failure */
+void subject_end(struct subject *s);                    /* and freed */
+void subject_free(struct subject *s);                   /* lives on */
 void subject_adopt(struct rig *r, struct subject *s, const char *id);
 
 void task_init(struct task *j, struct subject *s);
@@ -134,18 +138,21 @@ struct process_start sh(const char *script); /* good until the next call */
         CHECK_INT((j)->end.status, (status_));                                                     \
     } while (0)
 
-void conformance_(void (*body)(struct rig *r), bool as_root);
+void conformance_(void (*body)(struct rig *r), const struct backend_ops *only, bool as_root);
 
-#define CONFORMANCE(id)                                                                            \
+#define CONFORMANCE_OF(only, id)                                                                   \
     static void body_##id(struct rig *r);                                                          \
     TEST(id##_as_root)                                                                             \
     {                                                                                              \
-        conformance_(body_##id, true);                                                             \
+        conformance_(body_##id, (only), true);                                                     \
     }                                                                                              \
     TEST(id##_as_user)                                                                             \
     {                                                                                              \
-        conformance_(body_##id, false);                                                            \
+        conformance_(body_##id, (only), false);                                                    \
     }                                                                                              \
     static void body_##id(struct rig *r)
+#define CONFORMANCE(id) CONFORMANCE_OF(NULL, id)
+/* A test of a backend's own, in the folder of its name. */
+#define CONFORMANCE_LOCAL(id) CONFORMANCE_OF(&backend_local, id)
 
 #endif

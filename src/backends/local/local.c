@@ -151,7 +151,9 @@ const struct backend_ops backend_local = {
     .can = BACKEND_CAN_EXEC | BACKEND_CAN_FILES | BACKEND_CAN_REATTACH | BACKEND_CAN_POOL |
            BACKEND_CAN_MOUNTS | BACKEND_CAN_USAGE | BACKEND_CAN_EGRESS | BACKEND_CAN_SNAPSHOT |
            BACKEND_CAN_PAUSE | BACKEND_CAN_DIAL | BACKEND_CAN_IMAGES | BACKEND_CAN_LEND,
-    .vector = { .isolation = 1u << ISOLATION_PROCESS, .regions = regions, .languages = languages },
+    .vector = { .isolation = 1u << ISOLATION_PROCESS | 1u << ISOLATION_CONTAINER,
+                .regions = regions,
+                .languages = languages },
     .open = local_open,
     .close = local_close,
     .sweep = local_sweep,
@@ -176,6 +178,7 @@ const struct backend_ops backend_local = {
     .signal = local_process_signal,
     .signal_all = local_signal_all,
     .close_stdin = local_process_close_stdin,
+    .resize = local_process_resize,
     .drop = local_process_drop,
     .reattach = local_process_reattach,
     .forget = local_process_forget,

@@ -215,6 +215,8 @@ void local_process_start(struct backend_box *b, struct backend_process *p,
                          const struct process_start *s);
 void local_process_signal(struct backend_process *p, int sig, enum backend_scope scope);
 void local_process_close_stdin(struct backend_process *p);
+int local_process_resize(struct backend_process *p, int terminal, uint16_t rows, uint16_t cols,
+                         struct err *e);
 void local_process_drop(struct backend_process *p);
 void local_process_reattach(struct backend_box *b, struct backend_process *p, uint32_t proc);
 void local_process_forget(struct backend_box *b, uint32_t proc);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 #include "base/arena.h"
 #include "base/own.h"
@@ -303,6 +304,14 @@ void local_process_close_stdin(struct backend_process *p)
 
     if (s)
         close_stdin_of(local_box_of(p->box), s);
+}
+
+int local_process_resize(struct backend_process *p, int terminal, uint16_t rows, uint16_t cols,
+                         struct err *e)
+{
+    struct winsize size = { .ws_row = rows, .ws_col = cols };
+
+    return ioctl(terminal, TIOCSWINSZ, &size) < 0 ? err_sys(e, "resizing the terminal") : 0;
 }
 
 void local_process_drop(struct backend_process *p)

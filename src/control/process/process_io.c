@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The descriptors of a background process: its output and its input. */
-#include <sys/ioctl.h>
-
 #include "control/process/process.h"
 
 enum { READ_MAX = 64 << 10, DRAIN_READS = 64 };
@@ -161,16 +159,14 @@ int process_close_stdin(struct process *p, struct err *e)
 
 int process_resize(struct process *p, uint16_t rows, uint16_t cols, struct err *e)
 {
-    struct winsize size = { .ws_row = rows, .ws_col = cols };
     int r = check_running(p, e);
 
     if (r < 0)
         return r;
-    if (!p->request.tty || p->stream[0].fd < 0)
+    if (!p->request.tty || p->stream[0].fd < 0 || !p->backend.box)
         return err_set(e, ERR_CONFLICT, "process %u has no terminal", p->proc);
-    if (ioctl(p->stream[0].fd, TIOCSWINSZ, &size) < 0)
-        return err_sys(e, "resizing the terminal of process %u", p->proc);
-    return 0;
+    r = p->backend.box->ops->resize(&p->backend, p->stream[0].fd, rows, cols, e);
+    return err_wrap(e, r, "process %u", p->proc);
 }
 
 int process_signal(struct process *p, int sig, enum backend_scope scope, struct err *e)

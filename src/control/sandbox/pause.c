@@ -549,7 +549,7 @@ void sandbox_recover_paused(struct sandbox *s)
     struct sandbox_record *r = &s->record;
     int64_t left = s->detail.paused.until_ns - clock_wall();
 
-    if (strcmp(r->boot, s->control->boot) == 0) {
+    if (sandbox_of_this_boot(s->control, r)) {
         /* The remains of a stopped box are removed before a rebuild. */
         s->found_frozen = !s->detail.paused.stopped;
     } else {

@@ -218,6 +218,8 @@ int sandbox_build_box(struct sandbox *s, const struct json_strs *layers, const c
     struct backend_spec spec;
     int r = spec_fill(s->profile, &s->request, !s->control->context.roots_only, &spec, e);
 
+    if (r >= 0 && spec.n_mounts && !(s->ops->can & BACKEND_CAN_MOUNTS))
+        r = err_set(e, ERR_UNSUPPORTED, "%s does not support mounts", s->ops->id);
     if (r < 0)
         return r;
     owner_share_of(s->control, sandbox_account(s).name, &owner);

@@ -100,7 +100,7 @@ static void recover_sandbox(struct sandbox *s)
     default:
         return;
     }
-    if (!backend || strcmp(s->record.boot, c->boot) != 0) {
+    if (!backend || !sandbox_of_this_boot(c, &s->record)) {
         processes_reattach(s, NULL, 0);
         sandbox_fail(s, "", backend ? "the machine was restarted" : "its backend is not available");
         return;

@@ -254,6 +254,14 @@ void run_op_signal(struct run_op *op, int sig, enum backend_scope scope)
         op->process.box->ops->signal(&op->process, sig, scope);
 }
 
+void run_op_resize(struct run_op *op, uint16_t rows, uint16_t cols)
+{
+    int terminal = op->process.stdio[0];
+
+    if (op->sandbox && op->process.box && terminal >= 0)
+        (void)op->process.box->ops->resize(&op->process, terminal, rows, cols, NULL);
+}
+
 void run_op_cancel(struct run_op *op)
 {
     struct sandbox *s = op->sandbox;

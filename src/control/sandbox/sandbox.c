@@ -209,10 +209,15 @@ void sandbox_write_detail(struct sandbox *s, struct sandbox_record *next)
     next->detail = text;
 }
 
+bool sandbox_of_this_boot(const struct control *c, const struct sandbox_record *r)
+{
+    return strcmp(r->boot, c->boot) == 0;
+}
+
 /* Converts a clock_boot() time to the wall clock; 0 if the record has no deadline now. */
 static int64_t show_boot_time(const struct control *c, const struct sandbox_record *r, int64_t at)
 {
-    if (!r->deadline_ns || r->state >= SANDBOX_EXPIRED || strcmp(r->boot, c->boot) != 0)
+    if (!r->deadline_ns || r->state >= SANDBOX_EXPIRED || !sandbox_of_this_boot(c, r))
         return 0;
     return clock_wall() + (at - clock_boot());
 }

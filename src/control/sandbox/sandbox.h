@@ -105,6 +105,10 @@ struct sandbox {
 int sandbox_new(struct control *c, const struct sandbox_record *r, struct sandbox **ret,
                 struct err *e);
 
+/* Whether its box can still exist, and its deadline still counts: this machine was not restarted
+ * since both were made. */
+bool sandbox_of_this_boot(const struct control *c, const struct sandbox_record *r);
+
 /* By its id; NULL: it is destroyed, or never existed. */
 struct sandbox *sandbox_known(const struct control *c, const char *id);
 

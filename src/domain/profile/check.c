@@ -106,7 +106,8 @@ static int check_profile_pool(const struct profile_checker *c)
                         c->p->pool.max);
 }
 
-/* Limits of the backends of this machine. Other backends check their own. */
+/* Limits of backends. Those of a backend in the registry are the `isolation` of its vector
+ * (backends/backend.h), which a test compares. */
 static const struct {
     const char *extension;
     unsigned levels;

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "lib/proc/signals.h"
@@ -363,7 +362,6 @@ int exec_message_read(struct str text, struct exec_message *ret)
 void exec_control(struct exec *x, struct str text)
 {
     struct exec_message m;
-    int fd = x->op.process.stdio[0];
 
     if (exec_message_read(text, &m) < 0)
         return;
@@ -372,8 +370,8 @@ void exec_control(struct exec *x, struct str text)
     else if (m.op == EXEC_SIGNAL)
         run_op_signal(&x->op, m.signal,
                       m.signal == SIGKILL ? BACKEND_SCOPE_TREE : BACKEND_SCOPE_GROUP);
-    else if (x->request.tty && fd >= 0)
-        ioctl(fd, TIOCSWINSZ, &(struct winsize){ .ws_row = m.rows, .ws_col = m.cols });
+    else if (x->request.tty)
+        run_op_resize(&x->op, m.rows, m.cols);
 }
 
 /* --- JSON --- */

@@ -25,12 +25,13 @@ static void release_creation(void *state)
     arena_done(&((struct tool_creation *)state)->op.arena);
 }
 
+/* The level that every sandbox of the backend has at least. */
 static const char *isolation_name(unsigned bits)
 {
-    unsigned i = ISOLATION_COUNT_ - 1;
+    unsigned i = 0;
 
-    while (i > 0 && !(bits & 1u << i))
-        i--;
+    while (i < ISOLATION_COUNT_ - 1 && !(bits & 1u << i))
+        i++;
     return isolation_names[i];
 }
 

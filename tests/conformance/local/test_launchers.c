@@ -8,7 +8,7 @@
 #include "conformance/rig.h"
 #include "sandbox/box.h"
 
-CONFORMANCE(boxes_outlive_their_launchers)
+CONFORMANCE_LOCAL(boxes_outlive_their_launchers)
 {
     struct process_start start = sh("read x; exit 8");
     struct subject s, next;
@@ -32,7 +32,7 @@ CONFORMANCE(boxes_outlive_their_launchers)
 }
 
 /* At every step of the launcher's own. */
-CONFORMANCE(a_launcher_that_dies_while_it_builds)
+CONFORMANCE_LOCAL(a_launcher_that_dies_while_it_builds)
 {
     static const char *const steps[] = { "open",   "ids",     "group",     "clone",   "identity",
                                          "limits", "program", "namespace", "release", "await" };
@@ -61,7 +61,7 @@ CONFORMANCE(a_launcher_that_dies_while_it_builds)
 }
 
 /* … and while teardown was asked for already. */
-CONFORMANCE(a_launcher_that_dies_while_it_builds_what_nobody_wants_any_more)
+CONFORMANCE_LOCAL(a_launcher_that_dies_while_it_builds_what_nobody_wants_any_more)
 {
     for (int us = 0; us < 6000; us += 500) {
         struct subject s;
@@ -76,7 +76,7 @@ CONFORMANCE(a_launcher_that_dies_while_it_builds_what_nobody_wants_any_more)
     }
 }
 
-CONFORMANCE(a_launcher_that_dies_while_it_destroys)
+CONFORMANCE_LOCAL(a_launcher_that_dies_while_it_destroys)
 {
     for (int us = 0; us < 3000; us += 300) {
         struct subject s;
@@ -94,7 +94,7 @@ CONFORMANCE(a_launcher_that_dies_while_it_destroys)
     }
 }
 
-CONFORMANCE(launchers_that_come_late_are_waited_for)
+CONFORMANCE_LOCAL(launchers_that_come_late_are_waited_for)
 {
     struct subject s;
 
@@ -103,7 +103,7 @@ CONFORMANCE(launchers_that_come_late_are_waited_for)
     subject_end(&s);
 }
 
-CONFORMANCE(without_a_launcher_everything_fails_and_can_be_tried_again)
+CONFORMANCE_LOCAL(without_a_launcher_everything_fails_and_can_be_tried_again)
 {
     struct subject s, lost;
 
@@ -137,7 +137,7 @@ static void want_no_more(struct rig *r)
 }
 
 /* Nobody waits when the launcher is found dead, and somebody asks again at once. */
-CONFORMANCE(launchers_that_die_while_nobody_waits_are_not_started_without_a_rest)
+CONFORMANCE_LOCAL(launchers_that_die_while_nobody_waits_are_not_started_without_a_rest)
 {
     struct subject s;
 
