@@ -82,7 +82,9 @@ static void add_readable_places(struct plane_places *all, const struct config *c
 
     for (size_t i = 0; i < COUNT_OF(readable); i++)
         add_path(all, readable[i], FENCE_READ);
-    add_parent(all, c->trust.bundle);
+    for (size_t i = 0; i < CONFIG_FILES; i++)
+        if (config_files[i].plane)
+            add_parent(all, config_file(c, &config_files[i]));
     for (size_t i = 0; i < c->images.registries.n; i++) {
         add_parent(all, registries[i].creds_file);
         add_parent(all, registries[i].ca_file);

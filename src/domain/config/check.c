@@ -113,10 +113,6 @@ static const struct word_rule text_rules[] = {
     TEXT("user", user, is_account, "a user's name or number"),
     TEXT("host", host, word_place, "the name of a host"),
     TEXT("hub.url", hub.url, is_plain_url, "an http:// or https:// URL without user and password"),
-    TEXT("hub.headers_file", hub.headers_file, is_below_root, "an absolute path"),
-    TEXT("secrets.key_file", secrets.key_file, is_below_root, "an absolute path"),
-    TEXT("gateway.token_file", gateway.token_file, is_below_root, "an absolute path"),
-    TEXT("trust.bundle", trust.bundle, is_below_root, "an absolute path"),
     LIST("egress.local", egress.local, is_local_place,
          "ADDRESS:PORT, ADDRESS/BITS:PORT or [ADDRESS6/BITS]:PORT, where a list of ports or '*' "
          "may stand for the port; metadata services and ports of cluster control planes are never "
@@ -140,6 +136,17 @@ static int check_config_texts(const struct config_checker *k)
     const char *wanted = word_rules_broken(text_rules, COUNT_OF(text_rules), k->c, path);
 
     return wanted ? fail_config(k, path, "must be %s", wanted) : 0;
+}
+
+static int check_config_files(const struct config_checker *k)
+{
+    for (size_t i = 0; i < CONFIG_FILES; i++) {
+        const char *path = config_file(k->c, &config_files[i]);
+
+        if (path && !is_below_root(str_from(path)))
+            return fail_config(k, config_files[i].field, "must be an absolute path");
+    }
+    return 0;
 }
 
 static int check_socket_mode(const struct config_checker *k)
@@ -338,8 +345,9 @@ static int check_images_section(const struct config_checker *k)
 int config_check_(struct config *c, const struct sources *s, struct err *e)
 {
     static int (*const checks[])(const struct config_checker *) = {
-        check_config_texts, check_socket_mode, check_listen_address, check_domain,
-        check_pool_total,   check_hosts,       check_steps,          check_images_section
+        check_config_texts,   check_config_files, check_socket_mode,
+        check_listen_address, check_domain,       check_pool_total,
+        check_hosts,          check_steps,        check_images_section
     };
     struct config_checker k = { .c = c, .sources = s, .e = e };
     int r = 0;

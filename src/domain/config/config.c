@@ -393,6 +393,13 @@ const struct json_field config_fields[] = {
 };
 const size_t config_field_count = COUNT_OF(config_fields);
 
+const struct config_file config_files[CONFIG_FILES] = {
+    { "hub.headers_file", offsetof(struct config, hub.headers_file), false },
+    { "secrets.key_file", offsetof(struct config, secrets.key_file), false },
+    { "gateway.token_file", offsetof(struct config, gateway.token_file), false },
+    { "trust.bundle", offsetof(struct config, trust.bundle), true },
+};
+
 bool config_serves_tenants(const struct config *c)
 {
     return c->listen || c->domain.listen || (c->socket_mode & 077) || c->inherited_open;

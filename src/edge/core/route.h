@@ -30,6 +30,7 @@ struct route {
     const struct json_field *fields; /* fields of the body */
     const size_t *field_count;
     const char *answer; /* schemas and media types of the answer, separated by blanks */
+    const char *media;  /* media type of a body that is not JSON; NULL: any bytes */
     const char *query;  /* parameters: "path! limit state*": required, optional, repeatable */
     int64_t status;     /* status of success; 0: 200 */
     const void *with;   /* for the handler, which several routes may share */

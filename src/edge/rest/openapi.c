@@ -120,7 +120,7 @@ static void write_request_body_schema(struct json_writer *w, const struct route 
         json_schema(r->fields, r->field_count ? *r->field_count : 0, w);
         json_end_object(w);
     } else {
-        write_media(w, r->flags & ROUTE_TEXT ? "application/yaml" : "application/octet-stream");
+        write_media(w, r->media ? r->media : "application/octet-stream");
     }
     json_end_object(w);
     json_end_object(w);

@@ -231,7 +231,7 @@ const struct route routes_profiles[] = {
     { H1_GET, VERB_READ, "/v1/profiles/{id}", 0, rest_get_profile, "Show a profile",
       .answer = "Profile" },
     { H1_POST, VERB_READ, "/v1/profiles/validate", ROUTE_TEXT, rest_validate_profile,
-      "Check a profile", .answer = "ProfileVerdict" },
+      "Check a profile", .answer = "ProfileVerdict", .media = "application/yaml" },
     { H1_POST, VERB_CREATE, "/v1/estimate", ROUTE_JSON | ROUTE_CONTENT, rest_estimate_cost,
       "Estimate the cost of a sandbox", create_request_fields, &create_request_field_count,
       .answer = "Quote" },

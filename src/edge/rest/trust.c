@@ -206,7 +206,7 @@ const struct route routes_trust[] = {
     { H1_POST, VERB_ADMIN, "/v1/trust/reload", ROUTE_ADMIN, rest_reload_trust_policy,
       "Reload the policy", .answer = "Trust" },
     { H1_POST, VERB_READ, "/v1/trust/validate", ROUTE_TEXT, rest_validate_trust_policy,
-      "Check a tool policy", .answer = "TrustVerdict" },
+      "Check a tool policy", .answer = "TrustVerdict", .media = "application/yaml" },
     { H1_POST, VERB_READ, "/v1/trust/explain", ROUTE_JSON | ROUTE_CONTENT, rest_explain_trust,
       "Explain the verdict of the policy", ROUTE_FIELDS(explain_fields),
       .answer = "TrustExplanation" },
