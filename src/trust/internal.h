@@ -12,7 +12,7 @@
 #include "trust/peers.h"
 #include "trust/policy.h"
 
-enum { PEER_BUCKETS = 1024, RESERVED_S = 60, USED_HOURS = 26 };
+enum { RESERVED_S = 60, USED_HOURS = 26 };
 
 struct trust_write;
 
@@ -34,14 +34,14 @@ struct trust {
     size_t n_peers;
     struct list token_peers; /* struct peer: the peers that tokens are */
     struct map peer_ids;
-    struct peer *buckets[PEER_BUCKETS];
-    struct map identities; /* struct trust_identity, by name */
-    struct map uses;       /* struct peer_use, by sandbox */
-    struct list kept;      /* struct released_peer: still counted */
-    struct list endings;   /* struct peer_ending */
-    struct list fresh;     /* struct new_sandbox */
-    struct list peer_ops;  /* pending */
-    struct list asks;      /* pending struct trust_op */
+    struct map peer_tokens; /* sessions that have not ended, by hash of their token */
+    struct map identities;  /* struct trust_identity, by name */
+    struct map uses;        /* struct peer_use, by sandbox */
+    struct list kept;       /* struct released_peer: still counted */
+    struct list endings;    /* struct peer_ending */
+    struct list fresh;      /* struct new_sandbox */
+    struct list peer_ops;   /* pending */
+    struct list asks;       /* pending struct trust_op */
 
     struct map held_ids;
     struct list held; /* struct held_call, oldest first */

@@ -20,11 +20,6 @@ enum { KEY_MAX = 1 << 10, EVENT_MAX = 16 << 10, LABELS_MAX = 256 << 10 };
 
 /* --- the table --- */
 
-static struct peer **peer_bucket(struct trust *t, const unsigned char *hash)
-{
-    return &t->buckets[(hash[0] | (unsigned)hash[1] << 8) % PEER_BUCKETS];
-}
-
 struct peer *peer_ref(struct peer *p)
 {
     p->refs++;
@@ -58,10 +53,12 @@ static struct peer *new_peer(struct trust *t, const struct peer_record *r)
 
 static struct peer *add_session_peer(struct trust *t, const struct peer_record *r)
 {
-    struct peer *p = new_peer(t, r), **at = peer_bucket(t, p->record.hash);
+    struct peer *p = new_peer(t, r);
 
-    p->next_ = *at;
-    *at = p;
+    crypto_hex_sha256(p->record.hash, p->token_key_);
+    p->token_entry_.id = p->token_key_;
+    if (!p->record.ended_ns)
+        map_add(&t->peer_tokens, &p->token_entry_);
     list_append(&t->peers, &p->link_);
     t->n_peers++;
     return p;
@@ -80,13 +77,9 @@ static void forget_peer(struct peer *p)
 
 void peer_drop(struct peer *p)
 {
-    struct peer **at = peer_bucket(p->trust, p->record.hash);
-
     release_cancel(p);
     loop_timer_stop(&p->watchdog_);
-    while (*at != p)
-        at = &(*at)->next_;
-    *at = p->next_;
+    map_remove(&p->trust->peer_tokens, &p->token_entry_);
     p->trust->n_peers--;
     forget_peer(p);
 }
@@ -141,14 +134,16 @@ struct peer *peers_by_id(struct trust *t, struct str id)
     return p && !p->record.ended_ns ? p : NULL;
 }
 
+/* The time of a comparison reveals nothing: attackers cannot choose hashes. */
 static struct peer *find_peer_by_hash(struct trust *t,
                                       const unsigned char hash[static CRYPTO_SHA256_SIZE])
 {
-    /* memcmp() is safe: attackers cannot choose hashes */
-    for (struct peer *p = *peer_bucket(t, hash); p; p = p->next_)
-        if (memcmp(p->record.hash, hash, CRYPTO_SHA256_SIZE) == 0 && !p->record.ended_ns)
-            return p;
-    return NULL;
+    char key[CRYPTO_SHA256_HEX];
+    struct map_entry *v;
+
+    crypto_hex_sha256(hash, key);
+    v = map_find(&t->peer_tokens, str_from(key));
+    return v ? container_of(v, struct peer, token_entry_) : NULL;
 }
 
 struct peer *peers_by_token(struct trust *t, struct str token)
@@ -315,6 +310,7 @@ void peer_end(struct peer *p, const struct actor *who, const char *reason, peer_
     *x = (struct peer_ending){ .peer = peer_ref(p), .done = done, .user = user };
     list_append(&p->trust->endings, &x->link);
     p->record.ended_ns = clock_wall();
+    map_remove(&p->trust->peer_tokens, &p->token_entry_); /* the token may be registered again */
     loop_timer_stop(&p->watchdog_);
     approvals_peer_ended(p);
     for (struct link *m; (m = list_take(&p->watches_));) {
@@ -578,6 +574,7 @@ void peers_close(struct trust *t)
     for (struct link *m; (m = list_first(&t->peers));)
         peer_drop(container_of(m, struct peer, link_));
     map_done(&t->peer_ids);
+    map_done(&t->peer_tokens);
     identities_close(t);
     uses_close(t);
 }

@@ -12,6 +12,7 @@
 #ifndef TRUST_PEERS_H
 #define TRUST_PEERS_H
 
+#include "lib/crypto/encode.h"
 #include "lib/map/map.h"
 #include "trust/decide.h"
 #include "trust/trust.h"
@@ -33,8 +34,8 @@ struct peer {
     struct trust *trust; /* NULL: closed */
 
     /* private to the module */
-    struct map_entry entry_;
-    struct peer *next_; /* hash chain, by hash of the token */
+    struct map_entry entry_, token_entry_;
+    char token_key_[CRYPTO_SHA256_HEX]; /* hash of its token; a session's only */
     struct link link_;
     struct loop_timer watchdog_;
     int64_t seen_mono_;

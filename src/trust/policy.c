@@ -7,26 +7,9 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/log.h"
 #include "lib/yaml/file.h"
-
-static int read_bundle_fd(int fd, struct buf *out, struct err *e)
-{
-    for (;;) {
-        char *room;
-        ssize_t n;
-
-        if (buf_room(out, 4096, &room) < 0)
-            return err_set(e, ERR_TOO_BIG, "has more than %d bytes", BUNDLE_BYTES_MAX);
-        n = read(fd, room, 4096);
-        if (n == 0)
-            return 0;
-        if (n < 0 && errno != EINTR)
-            return err_sys(e, "cannot read it");
-        if (n > 0)
-            buf_grew(out, (size_t)n);
-    }
-}
 
 /* Opens the file like lib/yaml/file.h, but returns the text, which is hashed. */
 static int read_bundle_file(const char *file, struct buf *out, struct err *e)
@@ -40,12 +23,12 @@ static int read_bundle_file(const char *file, struct buf *out, struct err *e)
     if (!S_ISREG(st.st_mode))
         return err_set(e, ERR_INVALID, "is not a regular file");
     r = yaml_file_trusted(&st, e);
-    return r < 0 ? r : read_bundle_fd(fd, out, e);
+    return r < 0 ? r : buf_read_fd(out, fd, e);
 }
 
 static int load_bundle(const struct trust_policy *p, struct trust_bundle **ret, struct err *e)
 {
-    struct buf text AUTO(buf_done) = BUF_INIT(BUNDLE_BYTES_MAX + 4096);
+    struct buf text AUTO(buf_done) = BUF_INIT(BUNDLE_BYTES_MAX);
     int r;
 
     if (!p->file)

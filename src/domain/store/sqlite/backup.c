@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/own.h"
 #include "domain/store/sqlite/file.h"
 
@@ -61,21 +62,6 @@ static int copy_piece(struct store_backup *b, struct err *e)
     return 1;
 }
 
-static int write_backup(int out, const char *p, size_t n, struct err *e)
-{
-    while (n > 0) {
-        ssize_t done = write(out, p, n);
-
-        if (done < 0 && errno != EINTR)
-            return err_sys(e, "writing the backup");
-        if (done > 0) {
-            p += done;
-            n -= (size_t)done;
-        }
-    }
-    return 0;
-}
-
 static int send_piece(struct store_backup *b, int out, struct err *e)
 {
     char piece[PIECE];
@@ -84,7 +70,7 @@ static int send_piece(struct store_backup *b, int out, struct err *e)
 
     if (n <= 0)
         return n < 0 ? err_sys(e, "reading the backup") : 0;
-    r = write_backup(out, piece, (size_t)n, e);
+    r = err_wrap(e, write_all(out, (struct str){ piece, (size_t)n }, e), "writing the backup");
     b->sent += n;
     return r < 0 ? r : 1;
 }
