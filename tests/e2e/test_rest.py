@@ -14,6 +14,7 @@ import tarfile
 
 from daemon import ANSWER_SECONDS, Connection, Daemon
 from harness import REPO, check, equal, main, test, wait_for
+from mcp import Lines
 from tcp import free_port
 
 
@@ -108,6 +109,11 @@ def health_version_metrics_and_description(c):
         equal(api["openapi"], "3.1.0", "version of OpenAPI")
         operations = [o for path in api["paths"].values() for o in path.values()]
         equal(len({o["operationId"] for o in operations}), len(operations), "distinct operations")
+        texts = {(method, path): list(o["requestBody"]["content"]) for path, ways in api["paths"].items()
+                 for method, o in ways.items() if "requestBody" in o}
+        for way in (("put", "/v1/sandboxes/{id}/egress"), ("post", "/v1/egress/check"), ("post", "/v1/profiles/validate"),
+                    ("post", "/v1/trust/validate")):
+            equal(texts[way], ["application/yaml"], f"media types of {way}")
         references = set(_references(api))
         for name in references:
             check(name.split("/")[-1] in api["components"]["schemas"], f"{name} is not described")
@@ -187,7 +193,8 @@ def answers_are_as_described(c):
         equal((run["process"]["state"], run["process"]["background"], run["exit_code"]), ("exited", False, 3), "what ran")
 
 
-# The tables of columns in src/cli and the schema of their rows; "": not of a REST answer.
+# The tables of columns in src/cli and what describes their rows: a schema; the file that writes them, where no daemon does or
+# they are lines of a log; a member that the command line adds before a schema. "": rows of the command line's own.
 COLUMNS = {
     "answer.c": {"sandbox_columns": "Sandbox", "event_columns": "Event", "process_columns": "Process", "stale_columns": "Stale",
                  "workspace_change_columns": "SyncChange"},
@@ -195,8 +202,8 @@ COLUMNS = {
     "verbs/audit.c": {"head_columns": "AuditHead", "problem_columns": "AuditProblem"},
     "verbs/diff.c": {"columns": "Change"},
     "verbs/doctor.c": {"columns": ""},
-    "verbs/egress.c": {"endpoint_columns": "", "verdict_columns": "EgressExplanation", "policy_columns": "Egress",
-                       "log_columns": "", "denial_columns": "EgressDenial"},
+    "verbs/egress.c": {"endpoint_columns": "src/engine/egress/explain.c", "verdict_columns": "EgressExplanation", "policy_columns": "Egress",
+                       "log_columns": "src/engine/egress/audit_event.c", "denial_columns": "EgressDenial"},
     "verbs/expire.c": {"due_columns": "Due"},
     "verbs/hosts.c": {"columns": "Host"},
     "verbs/image.c": {"columns": "Image"},
@@ -209,7 +216,7 @@ COLUMNS = {
     "verbs/snapshots.c": {"columns": "Snapshot"},
     "verbs/token.c": {"columns": "NewToken"},
     "verbs/trust.c": {"columns": "Trust", "problem_columns": "TrustVerdict", "verdict_columns": "TrustExplanation"},
-    "verbs/version.c": {"columns": ""},
+    "verbs/version.c": {"columns": "daemon.Version"},
 }
 
 
@@ -227,14 +234,81 @@ def columns_of_the_command_line_are_fields_of_answers(c):
         schemas = d.get("/openapi.json").expect(200).json["components"]["schemas"]
     for file, table, paths in column_tables():
         check(table in COLUMNS.get(file, ()), f"{table} of {file} is not in COLUMNS: which schema do its rows have?")
-        for path in filter(None, paths if COLUMNS[file][table] else ()):
-            schema = schemas[COLUMNS[file][table]]
-            for name in path.split("."):
-                if "properties" not in schema:
-                    break  # an object of anything
-                check(name in schema["properties"], f"{table} of {file} shows {path}, which {COLUMNS[file][table]} does not have")
-                schema = schema["properties"][name]
-                schema = schemas[schema["$ref"].split("/")[-1]] if "$ref" in schema else schema
+        rows = COLUMNS[file][table]
+        for path in filter(None, paths if rows else ()):
+            where = f"{table} of {file} shows {path}, which {rows} does not have"
+            if rows.endswith(".c"):
+                written = re.findall(r'\\?"(\w+)\\?"', (REPO / rows).read_text())
+                check(set(path.split(".")) <= set(written), where)
+                continue
+            added, _, name = rows.rpartition(".")
+            if added and not path.startswith(f"{added}."):
+                continue
+            check(has_field(schemas, schemas[name], path.removeprefix(f"{added}.").split(".")), where)
+
+
+def has_field(schemas, schema, path):
+    """Whether the schema has the member, or says nothing of members."""
+    for name in path:
+        if "properties" not in schema:
+            return True
+        if name not in schema["properties"]:
+            return False
+        schema = schema["properties"][name]
+        schema = schemas[schema["$ref"].split("/")[-1]] if "$ref" in schema else schema
+    return True
+
+
+# The schema of REST that a tool's result is of, and the members that it does not have, with the reason.
+RESULTS = {
+    "sandbox_create": "Sandbox",
+    "sandbox_exec": "Collected",
+    "sandbox_install": "Collected",
+    "sandbox_destroy": "Sandbox",
+    "sandbox_list": "SandboxList",
+    "sandbox_read": None,   # REST answers with the bytes of the file, without JSON
+    "sandbox_write": None,  # … and with no body
+}
+OWN_MEMBERS = {
+    "sandbox_create": {
+        "isolation_level": "of the backend's vector, by which clients of the MCP interface choose providers",
+        "cold_start_ms": "as above", "language_support": "as above", "egress_policy": "as above", "attestation": "as above",
+        "provider": "the interface's name for REST's extension", "provider_version": "of the backend, not of a sandbox",
+        "workdir": "of the profile, which REST shows itself",
+    },
+    "sandbox_list": {"provider_version": "of the backend, not of a sandbox", "sandboxes.provider": "REST's extension"},
+}
+
+
+def members(schema, at=""):
+    """Every member of a schema, of lists and objects in it too: sandboxes.state."""
+    for name, inner in schema.get("properties", {}).items():
+        yield at + name
+        yield from members(inner.get("items", inner), f"{at}{name}.")
+
+
+@test
+def results_of_tools_have_the_fields_of_answers(c):
+    with Rest(c) as d, Lines(c, d.daemon) as m:
+        schemas = d.get("/openapi.json").expect(200).json["components"]["schemas"]
+        m.begin()
+        tools = {t["name"]: t["outputSchema"] for t in m.ask("tools/list")["result"]["tools"] if "outputSchema" in t}
+    equal(set(tools) - set(RESULTS), set(), "tools without a schema of REST in RESULTS")
+    for tool, result in tools.items():
+        if not RESULTS[tool]:
+            continue
+        known = set(all_members(schemas, schemas[RESULTS[tool]]))
+        own = OWN_MEMBERS.get(tool, {})
+        for member in members(result):
+            check((member in known) != (member in own), f"{tool} has {member}: in {RESULTS[tool]} {member in known}, an exception {member in own}")
+
+
+def all_members(schemas, schema, at=""):
+    schema = schemas[schema["$ref"].split("/")[-1]] if "$ref" in schema else schema
+    for name, inner in schema.get("properties", {}).items():
+        yield at + name
+        if at.count(".") < 2:
+            yield from all_members(schemas, inner.get("items", inner), f"{at}{name}.")
 
 
 @test

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import random
+import shutil
 import signal
 import socket
 import sqlite3
@@ -817,6 +818,25 @@ def the_command_line_opens_what_no_root_has(c):
         check(answer.status == 403 and "workspaces.roots" in answer.json["detail"], f"a path of a request: {answer}")
         check(f"{box} is unchanged" in answer.json["detail"], f"what became of the old one is said: {answer}")
         cli.sh(box, "cat /workspace/a.txt").expect(0, out=b"inside\n")
+
+
+@test
+def the_workspace_of_a_sandbox_that_is_gone_is_forgotten_at_the_next_start(c):
+    """As a daemon leaves it that is killed between the record of a destroy and the removal of manifest and grant."""
+    with daemon_for(c) as d:
+        cli, host = Client(d), workspace(c)
+        box, gone = mirrored(cli, host), "sbx_" + 20 * "a"
+        own = [d.state / "daemon/mirror" / box, d.state / "grants" / box]
+        left = [file.with_name(gone) for file in own] + [d.state / f"daemon/mirror/{gone}.new"]
+        d.stop()
+        for file in left:
+            shutil.copyfile(own[left.index(file) % 2], file)
+        d.start()
+        wait_for(lambda: not any(file.exists() for file in left), "manifest and grant of a sandbox that is gone are removed")
+        check(all(file.exists() for file in own), "those of a sandbox that lives stay")
+        cli.sh(box, "echo inside > /workspace/a.txt").expect(0)
+        cli.json("sync", box)
+        equal((host / "a.txt").read_text(), "inside\n", "what was brought back")
 
 
 @test
