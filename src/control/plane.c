@@ -12,6 +12,7 @@
 #include "control/egress/egress_link.h"
 #include "control/egress/egress_tail.h"
 #include "control/layer/digest_queue.h"
+#include "control/layer/layer_slots.h"
 #include "control/layer/layers.h"
 #include "control/meters.h"
 #include "control/owner/event_share.h"
@@ -36,6 +37,7 @@ struct plane {
     struct egress_links egress_links;
     struct egress_tail egress_tail;
     struct layers layers;
+    struct layer_slots layer_slots;
     struct meters meters;
     struct pool pool;
 };
@@ -201,6 +203,7 @@ static void control_free(struct control *c)
     quota_done(&c->stored);
     quota_done(&c->taken);
     copy_slots_close(c);
+    layer_slots_close(c);
     event_share_close(c);
     free(container_of(c, struct plane, control));
 }
@@ -222,6 +225,7 @@ static void open_control_quotas(struct control *c)
     quota_init(&c->stored, &stored, "bytes of snapshots", "", "limits.snapshot_bytes_per_owner");
     quota_init(&c->taken, &taken, "snapshots", "", "a fixed limit");
     copy_slots_open(c);
+    layer_slots_open(c);
 }
 
 static int open_store(struct control *c, struct err *e)
@@ -283,6 +287,7 @@ static struct control *control_new(const struct control_setup *s)
                            .egress_links = &p->egress_links,
                            .egress_tail = &p->egress_tail,
                            .layers = &p->layers,
+                           .layer_slots = &p->layer_slots,
                            .meters = &p->meters,
                            .pool = &p->pool };
     c->context.loop = s->loop;

@@ -134,20 +134,34 @@ int fetch_process_exec(const struct identity_choice *who, int sock, int *status,
     return r < 0 ? r : exec_as(who, path, argv, sock, status, e);
 }
 
+/* Tests choose the points at which a layer worker dies or hangs. */
+static char *const *list_test_points(void)
+{
+    static const char *const names[] = { "SANDBOXER_DIE_AT", "SANDBOXER_STOP_AT" };
+    static char texts[COUNT_OF(names)][256];
+    static char *list[COUNT_OF(names) + 1];
+    size_t n = 0;
+
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        const char *at = SANDBOXER_TEST_HOOKS ? getenv(names[i]) : NULL;
+
+        if (at && snprintf(texts[i], sizeof texts[i], "%s=%s", names[i], at) < (int)sizeof texts[i])
+            list[n++] = texts[i];
+    }
+    list[n] = NULL;
+    return list;
+}
+
 int layer_worker_exec(int storage, int sock, bool untrusted, int *status, struct err *e)
 {
-    char path[PATH_MAX], name[] = "sandboxer-layers", variable[256];
+    char path[PATH_MAX], name[] = "sandboxer-layers";
     char option[] = "--peer", word[] = "untrusted";
-    char *argv[] = { name, untrusted ? option : NULL, word, NULL }, *envp[] = { NULL, NULL };
+    char *argv[] = { name, untrusted ? option : NULL, word, NULL };
     const int fds[] = { -1, -1, STDERR_FILENO, sock, storage };
     const struct spawn s = {
-        .path = path, .argv = argv, .envp = envp, .fds = fds, .n_fds = COUNT_OF(fds)
+        .path = path, .argv = argv, .envp = list_test_points(), .fds = fds, .n_fds = COUNT_OF(fds)
     };
-    /* Tests choose the point at which a layer worker dies. */
-    const char *at = SANDBOXER_TEST_HOOKS ? getenv("SANDBOXER_DIE_AT") : NULL;
     int r = spawn_find(name, path, sizeof path, e);
 
-    if (at && snprintf(variable, sizeof variable, "SANDBOXER_DIE_AT=%s", at) < (int)sizeof variable)
-        envp[0] = variable;
     return r < 0 ? r : spawn_exec(&s, status, e);
 }

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "daemon/privilege.h"
+#include "engine/layers/job.h"
 #include "lib/gate/gate.h"
 #include "lib/json/bind.h"
 
@@ -20,7 +21,8 @@ struct worker_options {
 enum {
     WORKERS_MAX = 4096,      /* one for each sandbox that wants its own, at most */
     FETCH_PROCESSES_MAX = 8, /* one, and others that are on their way out */
-    LAYER_WORKERS_MAX = 64,  /* one that hangs stays until its file system lets it go */
+    /* One that hangs stays until its file system lets it go. */
+    LAYER_WORKERS_MAX = LAYERS_OF_CALLERS_MAX + LAYERS_OF_DAEMON_MAX,
 };
 
 /* An egress worker: as a user of its own, without rights, behind the gate (lib/gate/gate.h), in the

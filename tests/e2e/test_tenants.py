@@ -11,11 +11,12 @@ import signal
 import socket
 import subprocess
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from client import Client
 from daemon import Daemon
 from harness import PLAIN, check, equal, main, test, wait_for
-from tcp import EVERYTHING, Tcp, serving
+from tcp import EVERYTHING, Tcp, free_port, serving
 
 NOBODY = PLAIN + 1
 ONLY_ROOT = {"only": "root", "because": "other users reach only root's daemon"}
@@ -709,6 +710,140 @@ def ends_that_wait_for_a_copy_survive_the_daemon_and_can_be_hurried(c):
         for i, box in enumerate(boxes[:-1]):
             equal(d.get(box)["state"], "destroyed", f"the state of {box}")
             equal((c.dir / f"work/one{i}/a.txt").read_text(), "inside\n", "what every sandbox wrote")
+
+
+# ---- jobs on layers ----
+
+JOBS = 'socket: {mode: "0666"}\nstorage: {measure_after: 1d}\nimages: {free_min: 0}\n'
+HUNG_JOBS = {"SANDBOXER_STOP_AT": "layers.begin:1"}  # each layer worker stops before its job
+VERIFIES, DIFFS = 5, 70  # more than all callers together could have at a time
+
+
+class Workers:
+    """Layer workers, which go on by themselves unless they are held."""
+
+    def __init__(self, d):
+        self.d, self.held = d, set()
+
+    @property
+    def stopped(self):
+        return {pid for pid in self.d.parts("sandboxer-layer") if state_of(pid) == "T"}
+
+    def release(self):
+        for pid in self.stopped - self.held:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+    def hold(self, n):
+        """Waits until so many have stopped, and keeps them."""
+        wait_for(lambda: len(self.stopped) >= n, f"{n} jobs are held")
+        self.held = self.stopped
+
+    def let_end(self):
+        self.held = set()
+
+    def serve(self, act):
+        """The answer to a request whose workers go on."""
+        with ThreadPoolExecutor(1) as thread:
+            answer = thread.submit(act)
+            wait_for(lambda: self.release() or answer.done(), "the request is answered")
+            return answer.result()
+
+
+def state_of(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", encoding="ascii") as f:
+        return f.read().rpartition(")")[2].split()[0]
+    return ""
+
+
+@contextlib.contextmanager
+def working(c):
+    """Two owners and root, each with a sandbox and a snapshot."""
+    d, port = Daemon(c, config=JOBS), free_port()
+    d.start(args=("--listen", f"127.0.0.1:{port}"), **HUNG_JOBS)
+    with d:
+        os.chmod(d.dir, 0o755)
+        workers = Workers(d)
+        people = [Tenant(name, Tcp(port, as_user(c, d, uid, "token", "create", "-q", name))) for name, uid in (("one", PLAIN), ("two", NOBODY))]
+        people.append(Tenant("root", d.api))
+        for tenant in people:
+            tenant.box = tenant.api.post("/v1/sandboxes").expect(201).json["sandbox_id"]
+            tenant.api.request("PUT", f"/v1/sandboxes/{tenant.box}/files?path=/root/mine", {"of": tenant.name}).expect(204)
+            taken = workers.serve(lambda tenant=tenant: tenant.api.post(f"/v1/sandboxes/{tenant.box}/snapshot", {}))
+            tenant.snapshot = taken.expect(201).json["snapshot_id"]
+        wait_for(lambda: workers.release() or not d.parts("sandboxer-layer"), "the jobs of the start have ended")
+        yield workers, people
+
+
+@test(**ONLY_ROOT)
+def jobs_on_layers_of_one_owner_leave_slots_to_others(c):
+    with working(c) as (workers, (one, *others)), ThreadPoolExecutor(VERIFIES + DIFFS) as threads:
+        mine = [threads.submit(one.api.post, f"/v1/snapshots/{one.snapshot}/verify") for _ in range(VERIFIES)]
+        workers.hold(1)
+        mine += [threads.submit(one.api.get, f"/v1/sandboxes/{one.box}/diff") for _ in range(DIFFS)]
+        workers.hold(9)  # a token's parts of a quarter of 8 digests, and of 40 other jobs
+        for tenant in others:
+            api, box = tenant.api, f"/v1/sandboxes/{tenant.box}"
+            workers.serve(lambda: api.post(f"/v1/snapshots/{tenant.snapshot}/verify")).expect(200)
+            workers.serve(lambda: api.get(f"{box}/diff")).expect(200)
+            workers.serve(lambda: api.post(f"{box}/snapshot", {})).expect(201)
+            workers.serve(lambda: api.get(f"/v1/snapshots/{tenant.snapshot}/export")).expect(200)
+            workers.serve(lambda: api.post(f"{box}/pause")).expect(200)
+        equal((len(workers.held), workers.stopped), (9, workers.held), "jobs of the first owner")
+        workers.let_end()
+        wait_for(lambda: workers.release() or all(x.done() for x in mine), "those that waited have their turns")
+        equal({x.result().status for x in mine}, {200}, "answers to the first owner")
+
+
+@test(**ONLY_ROOT)
+def a_slot_for_a_layer_worker_is_taken_until_that_has_ended(c):
+    """Clients that leave must not make room for more processes."""
+    with working(c) as (workers, (one, two, _)), ThreadPoolExecutor(1) as thread:
+        verify = f"/v1/snapshots/{one.snapshot}/verify"
+        gone = plug(one.api.port, head(one.api.port, one.api.token, "POST", verify, "Content-Length: 0"))
+        workers.hold(1)
+        gone.close()
+        again = thread.submit(one.api.post, verify)
+        workers.serve(lambda: two.api.post(f"/v1/snapshots/{two.snapshot}/verify")).expect(200)
+        check(not again.done() and workers.stopped == workers.held, "the abandoned worker has its slot")
+        workers.let_end()
+        wait_for(lambda: workers.release() or again.done(), "the slot is free again")
+        again.result().expect(200)
+
+
+# ---- exports ----
+
+EXPORTED = 20 << 20
+
+
+def open_export(tenant):
+    """A client that reads nothing of the file."""
+    s = socket.socket()
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    s.settimeout(60)
+    s.connect(("127.0.0.1", tenant.api.port))
+    s.sendall(head(tenant.api.port, tenant.api.token, "GET", f"/v1/snapshots/{tenant.snapshot}/export"))
+    return s, s.recv(12)
+
+
+@test(**ONLY_ROOT)
+def exports_that_clients_do_not_read_count_for_their_owner(c):
+    with serving(c, JOBS + "limits: {upload_bytes_per_owner: 24M}\n") as (d, port, _):
+        os.chmod(d.dir, 0o755)
+        one, two = (Tenant(name, Tcp(port, as_user(c, d, uid, "token", "create", "-q", name))) for name, uid in (("one", PLAIN), ("two", NOBODY)))
+        for tenant in (one, two):
+            tenant.box = tenant.api.post("/v1/sandboxes").expect(201).json["sandbox_id"]
+            done = tenant.api.post(f"/v1/sandboxes/{tenant.box}/processes", {"argv": ["dd", "if=/dev/urandom", "of=/root/data", f"bs={EXPORTED}", "count=1", "iflag=fullblock"]},
+                                   Accept="application/json").expect(200).json
+            equal(done["exit_code"], 0, f"{done}")
+            tenant.snapshot = tenant.api.post(f"/v1/sandboxes/{tenant.box}/snapshot", {}).expect(201).json["snapshot_id"]
+        slow, status = open_export(one)
+        equal(status, b"HTTP/1.1 200", "the first export")
+        refused = one.api.get(f"/v1/snapshots/{one.snapshot}/export").expect(429, code="quota")
+        check("limits.upload_bytes_per_owner" in refused.json["detail"], f"{refused}")
+        check(len(two.api.get(f"/v1/snapshots/{two.snapshot}/export").expect(200).data) > EXPORTED, "an export of another owner")
+        slow.close()
+        wait_for(lambda: one.api.get(f"/v1/snapshots/{one.snapshot}/export").status == 200, "the share is free again")
 
 
 main()

@@ -27,12 +27,16 @@ struct image_job_layer {
 
 static void remove_next_layer(struct image_job *j);
 
-/* op may be NULL: a job without a caller. */
-static struct image_job *image_job_new(struct control *c, struct image_op *op)
+/* who: NULL: the daemon itself; op may be NULL: no caller waits. */
+static struct image_job *image_job_new(struct control *c, const struct caller *who,
+                                       struct image_op *op)
 {
     struct image_job *j = new0(sizeof *j);
 
     j->images = c->images;
+    if (who)
+        j->caller = *who;
+    j->caller.labels = (struct json_map){ NULL, 0 }; /* borrowed, and not needed */
     list_append(&c->images->jobs, &j->link);
     j->op = op;
     if (op)
@@ -120,12 +124,17 @@ static bool take_layer_name(struct image_job *j)
 static int start_layer_job(struct image_job *j, const struct layer_worker_events *events,
                            enum layers_kind kind, const char *name)
 {
+    struct control *c = j->images->control;
+    struct layer_charge charge = layer_charge_caller(c, &j->caller);
     struct layers_job job;
     struct err e;
     int r;
 
     layers_job_fill(&job, kind, name);
-    r = layer_worker_start(j->images->control, &j->layer_worker, events, &job, NULL, 0, &e);
+    charge.must = j->removing; /* the layer's row is gone */
+    r = j->caller.owner[0]
+            ? layer_worker_queue(c, &charge, &j->layer_worker, events, &job, NULL, 0, &e)
+            : layer_worker_start(c, &j->layer_worker, events, &job, NULL, 0, &e);
     if (r < 0)
         finish_image_job(j, r, &e);
     return r;
@@ -301,13 +310,14 @@ static uint64_t drop_blob_parts(struct images *x, int64_t kept_ns)
     return bytes;
 }
 
-static void prune_layers(struct control *c, struct image_op *op, int64_t kept_ns)
+static void prune_layers(struct control *c, const struct caller *who, struct image_op *op,
+                         int64_t kept_ns)
 {
     struct image_job *j;
     struct err e;
 
     op->bytes += c->unreadable ? 0 : drop_blob_parts(c->images, kept_ns);
-    j = image_job_new(c, op);
+    j = image_job_new(c, who, op);
     if (c->unreadable) {
         finish_image_job(j,
                          err_set(&e, ERR_CONFLICT,
@@ -319,21 +329,21 @@ static void prune_layers(struct control *c, struct image_op *op, int64_t kept_ns
     (void)start_layer_job(j, &sweeping, LAYERS_SWEEP, NULL);
 }
 
-void images_prune(struct control *c, struct image_op *op)
+void images_prune(struct control *c, const struct caller *who, struct image_op *op)
 {
-    prune_layers(c, op, 0);
+    prune_layers(c, who, op, 0);
 }
 
 void images_prune_old(struct control *c, struct image_op *op)
 {
-    prune_layers(c, op, PART_KEPT_NS);
+    prune_layers(c, NULL, op, PART_KEPT_NS);
 }
 
 /* --- undo: remove the layers of a failed image --- */
 
 void images_undo(const struct image_making *m, struct image_op *op)
 {
-    struct image_job *j = image_job_new(m->images->control, op);
+    struct image_job *j = image_job_new(m->images->control, NULL, op);
 
     j->err = m->err;
     for (size_t i = 0; i < m->n; i++)
@@ -377,7 +387,7 @@ static int check_removal(struct control *c, struct str ref, const struct image *
 
 void images_remove(struct control *c, const struct caller *who, struct str ref, struct image_op *op)
 {
-    struct image_job *j = image_job_new(c, op);
+    struct image_job *j = image_job_new(c, who, op);
     const struct image *im;
     struct err e;
     int r = check_removal(c, ref, &im, &e);
@@ -419,9 +429,9 @@ static void on_image_digest_progress(struct digest_op *m, uint64_t bytes)
         j->op->at(j->op, "verify", bytes, 0);
 }
 
-void images_verify(struct control *c, struct str ref, struct image_op *op)
+void images_verify(struct control *c, const struct caller *who, struct str ref, struct image_op *op)
 {
-    struct image_job *j = image_job_new(c, op);
+    struct image_job *j = image_job_new(c, who, op);
     char digest[OCI_DIGEST_MAX];
     const struct image *im;
     struct err e;
@@ -439,7 +449,9 @@ void images_verify(struct control *c, struct str ref, struct image_op *op)
         return;
     }
     snprintf(op->ref, sizeof op->ref, "%s", im->ref);
-    j->digesting = (struct digest_op){ .at = on_image_digest_progress, .done = on_image_digested };
+    j->digesting = (struct digest_op){ .caller = &j->caller,
+                                       .at = on_image_digest_progress,
+                                       .done = on_image_digested };
     digest_add(&j->digesting, &im->layers);
     digest_start(c, &j->digesting);
 }

@@ -432,6 +432,7 @@ static void unpack_part(struct image_part *p)
 {
     struct image_making *m = p->making;
     struct image_allowance left;
+    struct layer_charge charge;
     struct layers_job job;
     struct err e;
     int r = count_unpacked(m, &left, &e);
@@ -456,8 +457,10 @@ static void unpack_part(struct image_part *p)
         snprintf(job.packed, sizeof job.packed, "sha256-%s", oci_digest_hex(p->digest).p);
     p->state = PART_UNPACKS;
     p->bytes = 0;
-    if (layer_worker_start(m->images->control, &p->job, &events, &job, (int[]){ p->fd, m->budget },
-                           2, &e) < 0)
+    charge = layer_charge_caller(m->images->control, &m->caller);
+    charge.must = true; /* an image has a few at a time */
+    if (layer_worker_queue(m->images->control, &charge, &p->job, &events, &job,
+                           (int[]){ p->fd, m->budget }, 2, &e) < 0)
         image_making_fail(m, &e);
 }
 

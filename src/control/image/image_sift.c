@@ -431,6 +431,7 @@ static const struct layer_worker_events sifting = { .progress = on_sift_progress
 static int start_sift_job(struct sift *s, struct err *e)
 {
     struct control *c = s->making->images->control;
+    struct layer_charge charge;
     struct layers_job job;
     struct stat st;
 
@@ -441,7 +442,9 @@ static int start_sift_job(struct sift *s, struct err *e)
         return err_sys(e, "checking the size of the archive");
     s->size = (uint64_t)st.st_size;
     layers_job_fill(&job, LAYERS_SIFT, NULL);
-    return layer_worker_start(c, &s->job, &sifting, &job, (const int[]){ s->fd, s->list }, 2, e);
+    charge = layer_charge_caller(c, &s->making->caller);
+    return layer_worker_queue(c, &charge, &s->job, &sifting, &job, (const int[]){ s->fd, s->list },
+                              2, e);
 }
 
 /* --- */

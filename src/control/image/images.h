@@ -91,12 +91,13 @@ void images_import(struct control *c, const struct caller *who, struct image_imp
 void images_remove(struct control *c, const struct caller *who, struct str ref,
                    struct image_op *op);
 /* Removes layers without references, and the remains of pulls that are not under way. */
-void images_prune(struct control *c, struct image_op *op);
+void images_prune(struct control *c, const struct caller *who, struct image_op *op);
 /* The same, but a pull that broke off less than a day ago can be continued. */
 void images_prune_old(struct control *c, struct image_op *op);
 /* Checks the digests of its configuration and its layers. The message of -ERR_CONFLICT names the
  * damaged one. */
-void images_verify(struct control *c, struct str ref, struct image_op *op);
+void images_verify(struct control *c, const struct caller *who, struct str ref,
+                   struct image_op *op);
 
 /* Creates an image from a sandbox that is built on one: its layers, with the sandbox's files on
  * top; programs run as in the original image. -ERR_CONFLICT if the sandbox is built on the system

@@ -5,6 +5,7 @@
 
 #include "control/image/images.h"
 #include "control/layer/digest.h"
+#include "control/layer/layer_slots.h"
 #include "control/layer/layer_worker.h"
 #include "control/plane/plane.h"
 #include "control/image/image_registry.h"
@@ -124,7 +125,8 @@ void sift_free(struct sift *s);
 
 struct image_job {
     struct images *images;
-    struct image_op *op; /* NULL: no caller waits */
+    struct image_op *op;  /* NULL: no caller waits */
+    struct caller caller; /* whose account its jobs count for; no owner: the daemon */
     struct layer_job layer_worker;
     struct digest_op digesting;
     struct list names; /* of layers to be removed */

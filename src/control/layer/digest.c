@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/fault_point.h"
+#include "control/layer/layer_slots.h"
 #include "control/plane/plane.h"
 #include "domain/oci/reference.h"
 
@@ -29,7 +30,7 @@ const char *layer_digest(struct control *c, const char *name)
 /* An image holds its own layers: a reference here would outlive the image. */
 static void each_held_layer(struct digest_op *op, void (*fn)(struct control *c, const char *name))
 {
-    for (size_t i = 0; !op->idle && i < op->count_; i++)
+    for (size_t i = 0; op->caller && i < op->count_; i++)
         if (layer_is_captured(op->names_[i]))
             fn(op->control_, op->names_[i]);
 }
@@ -37,7 +38,6 @@ static void each_held_layer(struct digest_op *op, void (*fn)(struct control *c, 
 static void end_digest(struct digest_op *op)
 {
     op->running_ = false;
-    op->control_->digests -= !op->idle;
     op->control_->changes--;
     each_held_layer(op, layer_unref);
 }
@@ -152,7 +152,7 @@ static void on_layer_digested(struct layer_job *j, int r, const struct err *e,
         r = compare_digest(op, said, &why);
         e = &why;
     }
-    if (r == -(int)ERR_NOT_FOUND && !op->idle) {
+    if (r == -(int)ERR_NOT_FOUND && op->caller) {
         r = err_set(&why, ERR_CONFLICT, "layer %s no longer exists", op->names_[op->n]);
         e = &why;
     }
@@ -180,9 +180,25 @@ static void on_digest_progress(struct layer_job *j, uint64_t bytes, uint64_t ent
 static const struct layer_worker_events events = { .progress = on_digest_progress,
                                                    .done = on_layer_digested };
 
+/* An operation that was let in is not refused later. */
+static int start_digest_job(struct digest_op *op, struct err *e)
+{
+    struct layer_charge charge;
+    struct layers_job job;
+
+    layers_job_fill(&job, LAYERS_DIGEST, op->names_[op->n]);
+    if (!op->caller) {
+        job.flags = LAYERS_IDLE;
+        return layer_worker_start(op->control_, &op->job_, &events, &job, NULL, 0, e);
+    }
+    charge = layer_charge_caller(op->control_, op->caller);
+    charge.pool = LAYER_POOL_DIGESTS;
+    charge.must = op->n;
+    return layer_worker_queue(op->control_, &charge, &op->job_, &events, &job, NULL, 0, e);
+}
+
 static void digest_next_layer(struct digest_op *op)
 {
-    struct layers_job job;
     struct err e;
     int r;
 
@@ -190,9 +206,7 @@ static void digest_next_layer(struct digest_op *op)
         finish_digest(op, 0, NULL);
         return;
     }
-    layers_job_fill(&job, LAYERS_DIGEST, op->names_[op->n]);
-    job.flags = op->idle ? LAYERS_IDLE : 0;
-    r = layer_worker_start(op->control_, &op->job_, &events, &job, NULL, 0, &e);
+    r = start_digest_job(op, &e);
     if (r < 0)
         finish_digest(op, r, &e);
 }
@@ -210,13 +224,8 @@ void digest_start(struct control *c, struct digest_op *op)
 {
     op->control_ = c;
     op->running_ = true;
-    c->digests += !op->idle;
     c->changes++; /* closing waits for it, or cancels it */
     each_held_layer(op, layer_ref);
-    if (c->digests > DIGEST_OPS_MAX && !op->idle)
-        op->r_ = err_set(&op->err_, ERR_BUSY,
-                         "%d snapshots or images are being read already; try again later",
-                         DIGEST_OPS_MAX);
     if (op->r_ < 0)
         finish_digest(op, op->r_, &op->err_);
     else

@@ -7,18 +7,19 @@
 #include "control/layer/layer_worker.h"
 #include "control/layer/layers.h"
 
+struct caller;
 struct digest_recording;
-
-enum { DIGEST_OPS_MAX = 4 }; /* concurrent operations that a caller waits for */
 
 /* Embedded in its owner. */
 struct digest_op {
     /* in */
-    bool idle; /* at idle priority; its layers are not referenced meanwhile */
+    /* Its account's share of digests is used; NULL: the daemon, at idle priority, and its layers
+     * are not referenced meanwhile. */
+    const struct caller *caller;
     /* Bytes that were read so far; may be NULL. */
     void (*at)(struct digest_op *op, uint64_t bytes);
-    /* -ERR_CONFLICT: a layer is damaged; -ERR_BUSY: too many operations; with `idle`,
-     * -ERR_NOT_FOUND: the layer does not exist. */
+    /* -ERR_CONFLICT: a layer is damaged; -ERR_QUOTA: too many digests of the caller wait; without a
+     * caller, -ERR_NOT_FOUND: the layer does not exist. */
     void (*done)(struct digest_op *op, int r, const struct err *e);
     /* out */
     size_t n, first; /* layers with a digest; those stored for the first time */

@@ -64,7 +64,7 @@ static void on_digest_due(struct loop_timer *t)
         return;
     }
     fault_point("measure.begin");
-    m->op = (struct digest_op){ .idle = true, .done = on_queued_digest };
+    m->op = (struct digest_op){ .done = on_queued_digest };
     digest_add(&m->op, &(const struct json_strs){ &name, 1 });
     digest_start(c, &m->op);
 }

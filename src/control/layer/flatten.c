@@ -50,7 +50,8 @@ static int open_host_usr(struct err *e)
     return fd < 0 ? err_set(e, ERR_UNSUPPORTED, "the host's /bin is not a link into /usr") : fd;
 }
 
-static int start_flatten_job(struct flatten_op *op, struct err *e)
+static int start_flatten_job(struct flatten_op *op, const struct layer_charge *charge,
+                             struct err *e)
 {
     AUTO_CLOSE int usr = -1;
     struct layers_job job;
@@ -66,17 +67,20 @@ static int start_flatten_job(struct flatten_op *op, struct err *e)
         usr = open_host_usr(e);
     if (op->on.kind == FLOOR_HOST && usr < 0)
         return usr;
-    return layer_worker_start(op->control_, &op->job_, &events, &job, &usr, usr >= 0, e);
+    return charge ? layer_worker_queue(op->control_, charge, &op->job_, &events, &job, &usr,
+                                       usr >= 0, e)
+                  : layer_worker_start(op->control_, &op->job_, &events, &job, &usr, usr >= 0, e);
 }
 
 /* A stack that cannot be flattened now, for instance on a full disk, is used as it is. */
-void layers_flatten(struct control *c, struct flatten_op *op)
+void layers_flatten(struct control *c, const struct layer_charge *charge, struct flatten_op *op)
 {
     struct err e;
 
     op->control_ = c;
     op->job_.running = false;
-    if (op->stack.n <= op->most || op->on.kind == FLOOR_UNSEEN || start_flatten_job(op, &e) < 0) {
+    if (op->stack.n <= op->most || op->on.kind == FLOOR_UNSEEN ||
+        start_flatten_job(op, charge, &e) < 0) {
         loop_later(c->loop, &op->later_, on_flatten_later, NULL);
         return;
     }

@@ -8,7 +8,9 @@
 #include "lib/loop/timer.h"
 
 struct control;
+struct layer_charge;
 struct layer_job;
+struct layer_slot;
 
 /* Each may be NULL except `done`, which is called once, as the last. Each may cancel the job or
  * free its owner. */
@@ -27,12 +29,18 @@ struct layer_job {
     enum layers_kind kind;
     struct loop_fd fd_;
     struct loop_timer first_message_;
-    int sock_;
-    bool running;
+    struct layer_slot *slot_; /* NULL: a job of the daemon */
+    int sock_;                /* -1: it waits for its turn */
+    bool running;             /* or waiting */
 };
 
-/* Starts a job without waiting; the caller keeps the descriptors. After a failure no callback
- * follows. */
+/* Starts a job that a caller has caused when its account has a slot (layer_slots.h); the caller of
+ * this function keeps the descriptors. After a failure no callback follows: -ERR_QUOTA if too many
+ * jobs of the account wait. */
+int layer_worker_queue(struct control *c, const struct layer_charge *charge, struct layer_job *j,
+                       const struct layer_worker_events *events, const struct layers_job *job,
+                       const int *fds, size_t n, struct err *e);
+/* Starts a job of the daemon itself, likewise, and without a slot. */
 int layer_worker_start(struct control *c, struct layer_job *j,
                        const struct layer_worker_events *events, const struct layers_job *job,
                        const int *fds, size_t n, struct err *e);

@@ -34,7 +34,7 @@ _Static_assert((int)LAYERS_OF_SNAPSHOT_MAX + (int)OCI_LAYERS_MAX <= (int)LAYERS_
  * image. FLOOR_UNSEEN: a directory that layer workers cannot read, or unknown. */
 struct layers_floor {
     enum { FLOOR_UNSEEN, FLOOR_HOST, FLOOR_IMAGE } kind;
-    struct json_strs image; /* borrowed until the layer worker has started */
+    struct json_strs image; /* borrowed until layers_flatten() returns */
 };
 
 /* A layer that is referenced, or has a row. */
@@ -101,7 +101,8 @@ struct flatten_op {
     char layer_[ID_MAX];
     const char *one_;
 };
-void layers_flatten(struct control *c, struct flatten_op *op);
+/* charge: as of layer_worker_queue(); NULL: the daemon itself. */
+void layers_flatten(struct control *c, const struct layer_charge *charge, struct flatten_op *op);
 void layers_flatten_cancel(struct flatten_op *op); /* done is not called; harmless after the end */
 
 /* A stack with `first` on top, on the arena. -ERR_TOO_BIG if it is too high. */

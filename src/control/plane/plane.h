@@ -56,7 +56,7 @@ struct control {
     struct layers *layers;             /* control/layer/layers.h */
     struct digest_queue *digest_queue; /* control/layer/digest_queue.h */
     struct dedup *dedup;               /* under way: control/snapshot/dedup.c; NULL: none */
-    unsigned digests;                  /* under way, with a waiting caller */
+    struct layer_slots *layer_slots;   /* control/layer/layer_slots.h */
     struct list subscribers;
     struct pool *pool;                 /* control/sandbox/pool.h */
     struct egress_links *egress_links; /* control/egress/egress_link.h */

@@ -133,8 +133,15 @@ static const struct layer_worker_events events = { .ready = on_capture_job_ready
 
 /* --- the box --- */
 
+static struct layer_charge charge_of_capture(const struct capture *c)
+{
+    return c->caller ? layer_charge_caller(c->sandbox_->control, c->caller)
+                     : sandbox_layer_charge(c->sandbox_);
+}
+
 static int start_capture_job(struct capture *c, int upper, struct err *e)
 {
+    const struct layer_charge charge = charge_of_capture(c);
     const struct sandbox *s = c->sandbox_;
     struct layers_job job;
     int r = id_make("lay_", c->layer, e);
@@ -147,7 +154,8 @@ static int start_capture_job(struct capture *c, int upper, struct err *e)
     snprintf(job.box, sizeof job.box, "%s", s->record.id);
     job.flags = (c->stay_frozen ? LAYERS_KEEP : 0) | (c->paused_ ? LAYERS_FROZEN : 0);
     job.free_min = s->control->storage.free_min;
-    return layer_worker_start(s->control, &c->job_, &events, &job, &upper, upper < 0 ? 0 : 1, e);
+    return layer_worker_queue(s->control, &charge, &c->job_, &events, &job, &upper,
+                              upper < 0 ? 0 : 1, e);
 }
 
 void capture_on_upper(struct sandbox *s, int r, const struct err *e, int *fd)
@@ -248,6 +256,7 @@ static void capture_paused(struct sandbox *s, struct capture *c)
     /* As far as is known: a live box locks its files. */
     bool alive = s->box && !s->detail.paused.stopped;
     static const struct layer_worker_events taking = { .done = on_box_layer_taken };
+    struct layer_charge charge;
     struct layers_job job;
     struct err e;
     int r;
@@ -261,8 +270,9 @@ static void capture_paused(struct sandbox *s, struct capture *c)
     /* If no process is left, its files on disk become the layer that the pause named. */
     layers_job_fill(&job, LAYERS_TAKE, s->detail.paused.layer);
     snprintf(job.box, sizeof job.box, "%s", s->record.id);
+    charge = charge_of_capture(c);
     r = alive ? start_capture_job(c, -1, &e)
-              : layer_worker_start(s->control, &c->job_, &taking, &job, NULL, 0, &e);
+              : layer_worker_queue(s->control, &charge, &c->job_, &taking, &job, NULL, 0, &e);
     if (r < 0)
         finish_capture(c, r, &e);
 }

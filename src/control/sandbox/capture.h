@@ -9,6 +9,7 @@
 
 #include "control/layer/layer_worker.h"
 
+struct caller;
 struct capture;
 typedef void capture_fn(struct capture *c, int r, const struct err *e);
 
@@ -16,6 +17,9 @@ typedef void capture_fn(struct capture *c, int r, const struct err *e);
 struct capture {
     /* in */
     bool stay_frozen; /* do not thaw it when the capture is done */
+    /* Its account's share of jobs on layers is used; NULL: the sandbox's, and the capture is not
+     * refused. */
+    const struct caller *caller;
     capture_fn *done;
     /* Bytes taken so far; may be NULL. */
     void (*progress)(struct capture *c, uint64_t bytes);
@@ -37,7 +41,7 @@ struct capture {
 };
 
 /* `done` is never called from inside. -ERR_CONFLICT: the sandbox is not running; -ERR_BUSY: another
- * capture is under way. */
+ * capture is under way; -ERR_QUOTA: too many jobs of the caller wait. */
 void capture_start(struct sandbox *s, struct capture *c);
 /* Results from the sandbox's box. */
 void capture_on_upper(struct sandbox *s, int r, const struct err *e, int *fd);

@@ -65,6 +65,7 @@ static int fill_against(struct diff_op *op, struct layers_job *job, struct err *
 static int start_diff_job(struct diff_op *op, int upper, struct err *e)
 {
     const struct sandbox *s = op->sandbox_;
+    const struct layer_charge charge = layer_charge_caller(s->control, op->caller);
     struct layers_job job;
     int fds[2], r;
     size_t n = 0;
@@ -73,6 +74,7 @@ static int start_diff_job(struct diff_op *op, int upper, struct err *e)
     if (op->layer_[0] && s->detail.paused.kept)
         snprintf(job.box, sizeof job.box, "%s", s->record.id);
     job.entries_max = CHANGES_MAX;
+    job.bytes_max = DIFF_BYTES_MAX;
     layers_list(&s->detail.layers, job.below, &job.n_below);
     layers_list(&s->detail.base.layers, job.below, &job.n_below);
     r = op->against ? fill_against(op, &job, e) : 0;
@@ -84,7 +86,7 @@ static int start_diff_job(struct diff_op *op, int upper, struct err *e)
     if (upper >= 0)
         fds[n++] = upper;
     fds[n++] = op->file;
-    return layer_worker_start(s->control, &op->job_, &events, &job, fds, n, e);
+    return layer_worker_queue(s->control, &charge, &op->job_, &events, &job, fds, n, e);
 }
 
 /* All waiting operations share one answer. */

@@ -305,6 +305,7 @@ static void on_resume_flattened(struct flatten_op *f)
 
 static void build_resume_stack(struct sandbox *s)
 {
+    const struct layer_charge charge = sandbox_layer_charge(s);
     struct resume *u = s->resume;
     struct err e;
     int r = 0;
@@ -320,7 +321,7 @@ static void build_resume_stack(struct sandbox *s)
     u->flatten = (struct flatten_op){
         .on = sandbox_floor(s), .most = LAYERS_HIGH, .stack = s->stack, .done = on_resume_flattened
     };
-    layers_flatten(s->control, &u->flatten);
+    layers_flatten(s->control, &charge, &u->flatten);
 }
 
 static void on_paused_layer_taken(struct layer_job *j, int r, const struct err *e,
@@ -340,13 +341,14 @@ static void on_paused_layer_taken(struct layer_job *j, int r, const struct err *
 static void take_paused_layer(struct sandbox *s)
 {
     static const struct layer_worker_events events = { .done = on_paused_layer_taken };
+    const struct layer_charge charge = sandbox_layer_charge(s);
     struct resume *u = s->resume;
     struct layers_job job;
     struct err e;
 
     layers_job_fill(&job, LAYERS_TAKE, s->detail.paused.layer);
     snprintf(job.box, sizeof job.box, "%s", s->record.id);
-    if (layer_worker_start(s->control, &u->take, &events, &job, NULL, 0, &e) < 0)
+    if (layer_worker_queue(s->control, &charge, &u->take, &events, &job, NULL, 0, &e) < 0)
         resume_fail(s, e.code, e.msg);
 }
 

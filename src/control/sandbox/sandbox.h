@@ -9,6 +9,7 @@
 #include "control/sandbox/idle.h"
 #include "control/control.h"
 #include "control/egress/egress_link.h"
+#include "control/layer/layer_slots.h"
 #include "control/layer/layers.h"
 #include "control/owner/owner_share.h"
 #include "control/owner/owners.h"
@@ -116,6 +117,12 @@ struct sandbox *sandbox_known(const struct control *c, const char *id);
 static inline struct account sandbox_account(const struct sandbox *s)
 {
     return account_of(s->control, s->record.owner, s->record.family);
+}
+
+/* For jobs on its layers that its states depend on: pauses, ends, resumes. */
+static inline struct layer_charge sandbox_layer_charge(const struct sandbox *s)
+{
+    return (struct layer_charge){ .account = sandbox_account(s), .must = true };
 }
 
 /* After a destroy: requests may still hold the sandbox in memory, but it no longer counts against

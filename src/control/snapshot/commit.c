@@ -7,6 +7,7 @@
 #include "base/fault_point.h"
 #include "base/own.h"
 #include "control/image/images_internal.h"
+#include "control/layer/layer_slots.h"
 #include "control/sandbox/sandbox.h"
 #include "control/snapshot/snapshots.h"
 #include "domain/model/event.h"
@@ -252,7 +253,7 @@ static void on_commit_flattened(struct flatten_op *f)
     if (f->stack.n < list_written_layers(x).n)
         replace_written_layers(x, f->stack.p[0]);
     layers_unref(x->sandbox->control, &f->stack);
-    x->digesting = (struct digest_op){ .done = on_commit_digested };
+    x->digesting = (struct digest_op){ .caller = &x->caller, .done = on_commit_digested };
     for (size_t i = 0; i < x->layers.n; i++)
         if (layer_is_captured(x->layers.p[i]))
             digest_add(&x->digesting, &(const struct json_strs){ &x->layers.p[i], 1 });
@@ -262,6 +263,7 @@ static void on_commit_flattened(struct flatten_op *f)
 static void on_commit_captured(struct capture *c, int r, const struct err *e)
 {
     struct image_commit *x = container_of(c, struct image_commit, capture);
+    struct layer_charge charge;
     struct err why;
 
     if (r < 0) {
@@ -280,7 +282,9 @@ static void on_commit_captured(struct capture *c, int r, const struct err *e)
     x->flatten.on = (struct layers_floor){
         FLOOR_IMAGE, { x->layers.p + x->flatten.stack.n, x->layers.n - x->flatten.stack.n }
     };
-    layers_flatten(x->sandbox->control, &x->flatten);
+    charge = layer_charge_caller(x->sandbox->control, &x->caller);
+    charge.must = true;
+    layers_flatten(x->sandbox->control, &charge, &x->flatten);
 }
 
 static int check_committable(const struct sandbox *s, const struct commit_op *op,
@@ -312,7 +316,7 @@ void sandbox_commit(struct sandbox *s, struct commit_op *op)
     x->sandbox = sandbox_ref(s);
     x->caller = *op->caller;
     x->caller.labels = (struct json_map){ NULL, 0 }; /* borrowed, and not needed */
-    x->capture = (struct capture){ .done = on_commit_captured };
+    x->capture = (struct capture){ .caller = &x->caller, .done = on_commit_captured };
     arena_init(&x->arena, COMMIT_ARENA_MAX);
     buf_init(&x->names, LAYERS_NAMES_MAX);
     buf_init(&x->config, OCI_CONFIG_MAX);

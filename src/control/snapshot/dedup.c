@@ -180,7 +180,7 @@ static void begin_dedup(struct control *c, const struct dedup_search *found)
     const struct json_strs *now = &found->snapshot->layers;
 
     *x = (struct dedup){ .control = c,
-                         .op = { .idle = true, .done = on_twin_digested },
+                         .op = { .done = on_twin_digested },
                          .replace_layers = { .layers = { x->layers, now->n },
                                              .done = on_dedup_replaced } };
     snprintf(x->replace_layers.id, sizeof x->replace_layers.id, "%s", found->snapshot->record.id);

@@ -3,8 +3,10 @@
  * manifest with the digests. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "control/layer/layer_slots.h"
 #include "control/snapshot/manifest.h"
 #include "control/plane/plane.h"
 #include "domain/oci/reference.h"
@@ -40,13 +42,42 @@ static void finish_export(struct export_op *op, int r, const struct err *e)
     loop_later(op->control_->loop, &op->later_, on_export_later, NULL);
 }
 
+static int report_export_size(struct export_op *op, struct err *e)
+{
+    struct stat st;
+
+    if (fstat(op->file, &st) < 0)
+        return err_sys(e, "reading the size of the file");
+    return op->grew ? op->grew(op, (uint64_t)st.st_size, e) : 0;
+}
+
+static void on_export_progress(struct layer_job *j, uint64_t bytes, uint64_t entries)
+{
+    struct export_op *op = container_of(j, struct export_op, job_);
+    struct err e;
+    int r = report_export_size(op, &e);
+
+    if (r >= 0)
+        return;
+    layer_worker_cancel(j);
+    finish_export(op, r, &e);
+}
+
 static void on_export_done(struct layer_job *j, int r, const struct err *e,
                            const struct layers_said *said)
 {
-    finish_export(container_of(j, struct export_op, job_), r, e);
+    struct export_op *op = container_of(j, struct export_op, job_);
+    struct err why;
+
+    if (r >= 0) {
+        r = report_export_size(op, &why);
+        e = &why;
+    }
+    finish_export(op, r, e);
 }
 
-static const struct layer_worker_events exporting = { .done = on_export_done };
+static const struct layer_worker_events exporting = { .progress = on_export_progress,
+                                                      .done = on_export_done };
 
 static const char *get_export_digest(const struct export_op *op, size_t i)
 {
@@ -100,6 +131,7 @@ static int write_export_manifest(struct export_op *op, int *ret, struct err *e)
 static int start_export_job(struct export_op *op, struct err *e)
 {
     AUTO_CLOSE int manifest = -1;
+    const struct layer_charge charge = layer_charge_caller(op->control_, op->caller);
     struct layers_job job;
     int r = write_export_manifest(op, &manifest, e);
 
@@ -117,7 +149,7 @@ static int start_export_job(struct export_op *op, struct err *e)
         snprintf(job.against[job.n_against++], LAYER_NAME_MAX, "sha256-%s",
                  oci_digest_hex(get_export_digest(op, i)).p);
     }
-    return layer_worker_start(op->control_, &op->job_, &exporting, &job,
+    return layer_worker_queue(op->control_, &charge, &op->job_, &exporting, &job,
                               (const int[]){ op->file, manifest }, 2, e);
 }
 
@@ -146,7 +178,7 @@ void snapshot_export(struct control *c, const struct snapshot *s, struct export_
         abort(); /* only a few names */
     layers_ref(c, &op->layers_);
     layers_ref(c, &op->base_);
-    op->digesting_ = (struct digest_op){ .done = on_export_digested };
+    op->digesting_ = (struct digest_op){ .caller = op->caller, .done = on_export_digested };
     digest_add(&op->digesting_, &op->layers_);
     digest_add(&op->digesting_, &op->base_);
     digest_start(c, &op->digesting_);

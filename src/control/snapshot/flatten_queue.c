@@ -95,7 +95,7 @@ static void start_snapshot_flatten(struct control *c, struct snapshot *s)
                                       .stack = f->was->layers,
                                       .done = on_queued_flattened };
     c->flatten_queue = f;
-    layers_flatten(c, &f->flatten);
+    layers_flatten(c, NULL, &f->flatten);
 }
 
 static void find_high_snapshot(struct map_entry *v, void *user)

@@ -121,6 +121,7 @@ static void on_fork_captured(struct capture *c, int r, const struct err *e)
 {
     struct fork_op *op = container_of(c, struct fork_op, capture_);
     struct control *plane = op->sandbox_->control;
+    struct layer_charge charge;
     struct err why;
 
     op->pause_ns = c->pause_ns;
@@ -138,7 +139,9 @@ static void on_fork_captured(struct capture *c, int r, const struct err *e)
         fail_fork(op, r, &why);
         return;
     }
-    layers_flatten(plane, &op->flatten_);
+    charge = layer_charge_caller(plane, op->caller);
+    charge.must = true;
+    layers_flatten(plane, &charge, &op->flatten_);
 }
 
 /* A copy has the request of its source, but no host directory as its workspace: those files are in
@@ -161,7 +164,7 @@ void sandbox_fork(struct sandbox *s, struct fork_op *op)
     op->request_.inputs = (struct json_map){ NULL, 0 };
     if (!op->keep_env)
         op->request_.env = (struct json_map){ NULL, 0 };
-    op->capture_ = (struct capture){ .done = on_fork_captured };
+    op->capture_ = (struct capture){ .caller = op->caller, .done = on_fork_captured };
     capture_start(s, &op->capture_);
 }
 

@@ -9,6 +9,7 @@
 #include "base/fault_point.h"
 #include "control/image/images.h"
 #include "control/layer/digest_queue.h"
+#include "control/layer/layer_slots.h"
 #include "control/snapshot/manifest.h"
 #include "control/plane/plane.h"
 #include "domain/model/event.h"
@@ -242,6 +243,7 @@ static int start_import_job(struct import_op *op, struct err *e)
 {
     const struct manifest_layer *l = op->manifest_->layers.p;
     const struct config *config = op->control_->config;
+    struct layer_charge charge = layer_charge_caller(op->control_, op->caller);
     struct layers_job job;
 
     layers_job_fill(&job, LAYERS_IMPORT, NULL);
@@ -258,7 +260,8 @@ static int start_import_job(struct import_op *op, struct err *e)
     }
     if (lseek(op->file, 0, SEEK_SET) < 0)
         return err_sys(e, "rewinding the file");
-    return layer_worker_start(op->control_, &op->job_, &importing, &job, &op->file, 1, e);
+    charge.must = true; /* it was let in to read the manifest */
+    return layer_worker_queue(op->control_, &charge, &op->job_, &importing, &job, &op->file, 1, e);
 }
 
 /* --- its manifest --- */
@@ -290,6 +293,7 @@ static const struct layer_worker_events reading = { .done = on_manifest_extracte
 
 void snapshot_import(struct control *c, struct import_op *op)
 {
+    const struct layer_charge charge = layer_charge_caller(c, op->caller);
     struct layers_job job;
     struct err e;
     int r;
@@ -304,8 +308,8 @@ void snapshot_import(struct control *c, struct import_op *op)
     if (r >= 0 && lseek(op->file, 0, SEEK_SET) < 0)
         r = err_sys(&e, "rewinding the file");
     if (r >= 0)
-        r = layer_worker_start(c, &op->job_, &reading, &job, (const int[]){ op->file, op->text_ },
-                               2, &e);
+        r = layer_worker_queue(c, &charge, &op->job_, &reading, &job,
+                               (const int[]){ op->file, op->text_ }, 2, &e);
     if (r < 0)
         finish_import(op, r, &e);
 }

@@ -396,6 +396,7 @@ static void on_snapshot_captured(struct capture *c, int r, const struct err *e)
 {
     struct snapshot_op *op = container_of(c, struct snapshot_op, capture_);
     struct sandbox *s = op->sandbox_;
+    struct layer_charge charge;
     struct err why;
 
     if (r < 0) {
@@ -411,7 +412,9 @@ static void on_snapshot_captured(struct capture *c, int r, const struct err *e)
         finish_snapshot(op, r, &why);
         return;
     }
-    layers_flatten(s->control, &op->flatten_);
+    charge = layer_charge_caller(s->control, op->caller);
+    charge.must = true;
+    layers_flatten(s->control, &charge, &op->flatten_);
 }
 
 void sandbox_snapshot(struct sandbox *s, struct snapshot_op *op)
@@ -419,7 +422,8 @@ void sandbox_snapshot(struct sandbox *s, struct snapshot_op *op)
     op->sandbox_ = sandbox_ref(s);
     op->new_ = NULL;
     arena_init(&op->arena_, SNAPSHOT_ARENA_MAX);
-    op->capture_ = (struct capture){ .done = on_snapshot_captured };
+    op->capture_ = (struct capture){ .caller = s->salvage_acts ? NULL : op->caller,
+                                     .done = on_snapshot_captured };
     capture_start(s, &op->capture_);
 }
 

@@ -71,6 +71,8 @@ void snapshot_delete(struct control *c, const struct snapshot *s, struct snapsho
 /* Deletes the expired snapshots of all owners. */
 void snapshots_expire(struct control *c);
 
+enum { DIFF_BYTES_MAX = 16 << 20 }; /* -ERR_TOO_BIG beyond */
+
 /* The changes of a live or paused sandbox since it was created, or compared with a snapshot, as
  * records of engine/layers/changes.h in a file that the owner gets with done. */
 struct diff_op {
@@ -94,6 +96,8 @@ struct export_op {
     const struct caller *caller;
     const char *id;    /* the snapshot's */
     bool without_base; /* leaves out the image's layers: the importing daemon must have them */
+    /* The file has so many bytes now; a failure ends the export. May be NULL. */
+    int (*grew)(struct export_op *op, uint64_t bytes, struct err *e);
     int file;
     void (*done)(struct export_op *op, int r, const struct err *e);
     struct control *control_;

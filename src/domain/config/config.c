@@ -140,7 +140,8 @@ static const struct json_field limit_fields[] = {
     { IN(limits, upload_bytes_per_owner, BYTES), .min = 1 << 20, .max = INT64_C(1) << 50,
       .preset = "8G",
       .doc = "Uploaded files of one owner, seven eighths with one token, for templates that are "
-             "not built yet, and snapshot files that are being imported." },
+             "not built yet, and snapshot files that are being imported, or exported until the "
+             "client has received them." },
     { IN(limits, workspace_copies, UINT), .min = 1, .max = CONFIG_COPIES_MAX, .preset = "64",
       .doc = "Concurrent copies of workspaces, in or out; further copies wait. A sixteenth is "
              "reserved for administrators on the unix socket." },

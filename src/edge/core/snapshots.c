@@ -13,8 +13,6 @@
 #include "edge/core/operation.h"
 #include "edge/core/route.h"
 
-enum { DIFF_BYTES_MAX = 16 << 20 };
-
 /* --- JSON --- */
 
 double pause_ms(int64_t pause_ns)
@@ -214,7 +212,9 @@ static void rest_verify_snapshot(struct call *c)
     v = call_state(c, sizeof *v, NULL);
     v->call = call_ref(c);
     v->under_way = true;
-    v->op = (struct digest_op){ .at = on_verify_progress, .done = on_snapshot_verified };
+    v->op = (struct digest_op){ .caller = &c->caller,
+                                .at = on_verify_progress,
+                                .done = on_snapshot_verified };
     memcpy(v->id, s->record.id, sizeof v->id);
     c->on_gone = on_verify_client_gone;
     snapshot_verify(c->api->control, s, &v->op);
@@ -486,8 +486,7 @@ static int read_diff_records(struct diff_call *d, struct err *e)
     off_t size = lseek(d->op.file, 0, SEEK_END);
 
     if (size < 0 || size > DIFF_BYTES_MAX)
-        return err_set(e, ERR_TOO_BIG, "the list of changed paths is longer than %d MiB",
-                       DIFF_BYTES_MAX >> 20);
+        return err_set(e, ERR_BUG, "the list of changed paths has an invalid size");
     d->records = call_alloc(d->call, 1, (size_t)size + 1); /* NUL-terminated in any case */
     if (pread(d->op.file, d->records, (size_t)size, 0) != size)
         return err_sys(e, "reading the list of changes");

@@ -235,7 +235,7 @@ static void rest_verify_image(struct call *c)
     struct image_request q = { 0 };
 
     if (call_read(c, &q))
-        images_verify(c->api->control, str_from(q.ref),
+        images_verify(c->api->control, &c->caller, str_from(q.ref),
                       hold_image_call(new_image_call(c, 200, &verified_answer)));
 }
 
@@ -256,7 +256,8 @@ static void rest_remove_image(struct call *c)
 
 static void rest_prune_images(struct call *c)
 {
-    images_prune(c->api->control, hold_image_call(new_image_call(c, 200, &removed_answer)));
+    images_prune(c->api->control, &c->caller,
+                 hold_image_call(new_image_call(c, 200, &removed_answer)));
 }
 
 /* --- import --- */

@@ -13,8 +13,28 @@
 struct snapshot_export_call {
     struct call *call;
     struct export_op op;
+    struct quota_hold counted;
     char id[ID_MAX];
 };
+
+static void release_export_call(void *state)
+{
+    struct snapshot_export_call *x = state;
+
+    drop_fd(&x->op.file);
+    quota_drop(&x->counted);
+}
+
+/* The file counts until the client has received it, or has left. */
+static int on_export_grew(struct export_op *op, uint64_t bytes, struct err *e)
+{
+    struct snapshot_export_call *x = container_of(op, struct snapshot_export_call, op);
+    const struct call *c = x->call;
+
+    return bytes <= x->counted.n ? 0
+                                 : shares_take_upload(c->api, c->caller.owner, c->caller.family,
+                                                      bytes - x->counted.n, &x->counted, e);
+}
 
 static void on_snapshot_exported(struct export_op *op, int r, const struct err *e)
 {
@@ -43,13 +63,15 @@ static void rest_export_snapshot(struct call *c)
     s = snapshot_of_call(c);
     if (!s)
         return;
-    x = call_state(c, sizeof *x, NULL);
+    x = call_state(c, sizeof *x, release_export_call);
     x->call = call_ref(c);
     memcpy(x->id, s->record.id, sizeof x->id);
-    x->op = (struct export_op){
-        .caller = &c->caller, .id = x->id, .without_base = without, .done = on_snapshot_exported
-    };
-    call_own_fd(c, &x->op.file);
+    x->op = (struct export_op){ .caller = &c->caller,
+                                .id = x->id,
+                                .without_base = without,
+                                .grew = on_export_grew,
+                                .file = -1,
+                                .done = on_snapshot_exported };
     snapshot_export(c->api->control, s, &x->op);
 }
 

@@ -11,8 +11,14 @@
 
 int changes_flush(struct change_records *c, struct err *e)
 {
-    int r = at_write(c->layer_worker->fds[1], c->out, c->n, e);
+    uint64_t most = c->layer_worker->job.bytes_max;
+    int r;
 
+    if (most && c->n > most - c->flushed)
+        return err_set(e, ERR_TOO_BIG, "the list of changed paths is longer than %llu MiB",
+                       (unsigned long long)(most >> 20));
+    r = at_write(c->layer_worker->fds[1], c->out, c->n, e);
+    c->flushed += c->n;
     c->n = 0;
     return r;
 }

@@ -10,8 +10,8 @@
 
 struct change_records {
     struct layer_worker
-        *layer_worker; /* they are written to its second descriptor, within its limit */
-    uint64_t entries;
+        *layer_worker;         /* they are written to its second descriptor, within its limit */
+    uint64_t entries, flushed; /* records; bytes that were written */
     size_t n;
     char out[64 << 10];
 };

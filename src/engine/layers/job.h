@@ -14,8 +14,9 @@
  *     ← TAKEN                 everything was read: the sandbox may be thawed
  *     ← DONE                  the last message: r and err, or the result
  *
- * Closing the socket cancels the job. A layer worker that is killed at any moment leaves a complete
- * layer, or nothing but an entry in tmp/, which the next LAYERS_SWEEP removes. */
+ * Closing the socket, or its direction to the layer worker, cancels the job. A layer worker that is
+ * killed at any moment leaves a complete layer, or nothing but an entry in tmp/, which the next
+ * LAYERS_SWEEP removes. */
 #ifndef ENGINE_LAYERS_JOB_H
 #define ENGINE_LAYERS_JOB_H
 
@@ -34,6 +35,10 @@ enum {
     LAYERS_FDS_MAX = 2,
     LAYERS_STACK_MAX = 160, /* an image's, and those of snapshots on it */
     LAYERS_NAMES_MAX = LAYERS_STACK_MAX * LAYER_NAME_MAX, /* as one text */
+    /* Layer workers at the same time: those that callers cause (control/layer/layer_slots.h), and
+     * those of the daemon itself, with the ones that are on their way out. */
+    LAYERS_OF_CALLERS_MAX = 48,
+    LAYERS_OF_DAEMON_MAX = 16,
 };
 
 enum layers_kind {

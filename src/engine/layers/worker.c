@@ -58,20 +58,21 @@ static void __attribute__((noreturn)) abandon_job(struct layer_worker *k)
     _exit(1);
 }
 
+void layer_worker_check_cancelled(struct layer_worker *k)
+{
+    struct pollfd end = { .fd = k->sock, .events = POLLRDHUP };
+
+    if (poll(&end, 1, 0) > 0 && (end.revents & (POLLRDHUP | POLLHUP | POLLERR)))
+        abandon_job(k);
+}
+
 static void send_job_reply(struct layer_worker *k, struct layers_said *reply, enum layers_word word)
 {
+    layer_worker_check_cancelled(k);
     reply->magic = LAYERS_MAGIC;
     reply->version = LAYERS_VERSION;
     reply->word = word;
     if (ipc_send(k->sock, reply, sizeof *reply, NULL, 0, NULL) < 0)
-        abandon_job(k);
-}
-
-void layer_worker_check_cancelled(struct layer_worker *k)
-{
-    struct pollfd end = { .fd = k->sock };
-
-    if (poll(&end, 1, 0) > 0 && (end.revents & (POLLHUP | POLLERR)))
         abandon_job(k);
 }
 
@@ -83,7 +84,6 @@ void layer_worker_report_progress(struct layer_worker *k, uint64_t bytes, uint64
     if (k->reported_ns && now - k->reported_ns < PROGRESS_INTERVAL_NS)
         return;
     k->reported_ns = now;
-    layer_worker_check_cancelled(k);
     send_job_reply(k, &reply, LAYERS_PROGRESS);
 }
 

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
@@ -156,6 +157,24 @@ TEST(lists_layers_and_nothing_else)
     scratch_hear(sock, LAYERS_LINE, &said);
     CHECK_INT(said.word, LAYERS_DONE);
     CHECK_INT(waitpid(pid, NULL, 0), pid);
+}
+
+TEST(ends_when_its_job_is_cancelled_in_one_direction)
+{
+    int storage = scratch_storage(), sock, status;
+    struct layers_job job;
+    struct layers_said said;
+    pid_t pid;
+
+    CHECK(setenv("SANDBOXER_STOP_AT", "layers.begin:1", 1) == 0);
+    make_layer(storage);
+    layers_job_fill(&job, LAYERS_LIST, NULL);
+    sock = scratch_layer_worker(storage, &job, sizeof job, NULL, 0, &pid);
+    scratch_hear(sock, LAYERS_READY, &said);
+    CHECK(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
+    CHECK(shutdown(sock, SHUT_WR) == 0 && kill(pid, SIGCONT) == 0);
+    CHECK_INT(ipc_recv(sock, &said, sizeof said, NULL, &e), 0); /* neither LINE nor DONE */
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
 }
 
 TEST(sweeps_what_nobody_works_on)
