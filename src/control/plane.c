@@ -20,6 +20,7 @@
 #include "control/event/event_delivery.h"
 #include "control/prune.h"
 #include "control/sandbox/copy_slots.h"
+#include "control/sandbox/grant_slots.h"
 #include "control/sandbox/pool.h"
 #include "control/sandbox/sandbox.h"
 #include "control/sandbox/usage.h"
@@ -33,6 +34,7 @@ struct plane {
     struct control control;
     struct anchors anchors;
     struct copy_slots copies;
+    struct grant_slots grants;
     struct digest_queue digest_queue;
     struct egress_links egress_links;
     struct egress_tail egress_tail;
@@ -203,6 +205,7 @@ static void control_free(struct control *c)
     quota_done(&c->stored);
     quota_done(&c->taken);
     copy_slots_close(c);
+    grant_slots_close(c);
     layer_slots_close(c);
     event_share_close(c);
     free(container_of(c, struct plane, control));
@@ -225,6 +228,7 @@ static void open_control_quotas(struct control *c)
     quota_init(&c->stored, &stored, "bytes of snapshots", "", "limits.snapshot_bytes_per_owner");
     quota_init(&c->taken, &taken, "snapshots", "", "a fixed limit");
     copy_slots_open(c);
+    grant_slots_open(c);
     layer_slots_open(c);
 }
 
@@ -283,6 +287,7 @@ static struct control *control_new(const struct control_setup *s)
                            .user = s->user,
                            .anchors = &p->anchors,
                            .copies = &p->copies,
+                           .grants = &p->grants,
                            .digest_queue = &p->digest_queue,
                            .egress_links = &p->egress_links,
                            .egress_tail = &p->egress_tail,

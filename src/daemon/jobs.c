@@ -8,6 +8,8 @@
 
 #include "base/clock.h"
 #include "base/own.h"
+#include "control/control.h"
+#include "daemon/worker.h"
 #include "lib/ipc/channel.h"
 
 struct job_result {
@@ -24,12 +26,12 @@ static const struct {
 } kinds[MONITOR_KIND_COUNT_] = {
     [MONITOR_LAUNCHER] = { "starting sandboxer-launch", true, 8 },
     [MONITOR_EGRESS] = { "starting sandboxer-egress", true, 32 },
-    [MONITOR_LAYER_WORKER] = { "starting sandboxer-layers", true, 64 },
+    [MONITOR_LAYER_WORKER] = { "starting sandboxer-layers", true, LAYER_WORKERS_MAX },
     [MONITOR_FETCH] = { "starting sandboxer-fetch", true, 4 },
     [MONITOR_HEADERS] = { "reading hub.headers_file", false, 4 },
     [MONITOR_CERTIFICATE] = { "reading the domain's certificate", false, 4 },
-    [MONITOR_GRANT] = { "opening the workspace", false, 48 },
-    [MONITOR_CHECK] = { "opening the workspace", false, 16 },
+    [MONITOR_GRANT] = { "opening the workspace", false, SUPERVISOR_GRANTS_MAX },
+    [MONITOR_CHECK] = { "opening the workspace", false, SUPERVISOR_GRANTS_MAX },
     [MONITOR_FORGET] = { "removing a workspace's record", false, 16 },
 };
 
@@ -131,6 +133,7 @@ static bool is_late(struct job *j, int *r, struct err *e)
         return false;
     if (j->pid > 0)
         kill(j->pid, SIGKILL);
+    j->lingers = j->pid > 0;
     *r = err_set(e, ERR_TIMEOUT, "%s took longer than %lld s and was given up", kinds[j->kind].name,
                  (long long)(monitor_request_deadline_ns() / NS_PER_S));
     return true;
@@ -161,9 +164,17 @@ void jobs_run(struct jobs *all, job_answer_fn *answer, void *user)
     }
 }
 
-void jobs_ended(struct jobs *all, pid_t pid)
+void jobs_ended(struct jobs *all, pid_t pid, job_answer_fn *answer, void *user)
 {
-    for (size_t i = 0; i < all->n; i++)
-        if (all->job[i].pid == pid)
-            all->job[i].pid = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        struct job *j = &all->job[i];
+
+        if (j->pid != pid)
+            continue;
+        j->pid = 0;
+        if (j->lingers) {
+            j->lingers = false;
+            answer(user, j, 0, NULL, -1);
+        }
+    }
 }

@@ -60,9 +60,10 @@ static void log_failure(struct monitor *w, const struct err *e)
 }
 
 /* A control plane that does not read its answers loses them; its requests then time out. */
-static void send_answer(struct monitor *w, uint64_t id, int r, const struct err *e, int fd)
+static void send_answer(struct monitor *w, uint64_t id, int r, const struct err *e, int fd,
+                        bool lingers)
 {
-    struct monitor_answer answer = { .id = id, .r = r };
+    struct monitor_answer answer = { .id = id, .r = r, .lingers = lingers };
 
     if (r < 0) {
         answer.err = *e;
@@ -73,7 +74,7 @@ static void send_answer(struct monitor *w, uint64_t id, int r, const struct err 
 
 static void on_job_answer(void *user, const struct job *j, int r, const struct err *e, int fd)
 {
-    send_answer(user, j->id, r, e, fd);
+    send_answer(user, j->id, r, e, fd, j->lingers);
 }
 
 /* --- what jobs do, in their own processes --- */
@@ -245,7 +246,7 @@ static int set_places(struct monitor *w, const struct monitor_request *message,
     if (r >= 0)
         r = gate_set(w->gate, message->worker, list, n, e);
     if (r >= 0)
-        send_answer(w, message->id, 0, NULL, -1);
+        send_answer(w, message->id, 0, NULL, -1, false);
     return r;
 }
 
@@ -306,7 +307,7 @@ static bool serve_some(struct monitor *w)
         if (r >= 0)
             r = serve_kind(w, &message, &fds, &e);
         if (r < 0)
-            send_answer(w, message.id, r, &e, -1);
+            send_answer(w, message.id, r, &e, -1, false);
     }
     return true;
 }
@@ -322,7 +323,7 @@ static bool reap_monitor_children(struct monitor *w, int *ret_status)
         for (size_t i = 0; i < GROUP_COUNT_; i++)
             children_ended(&w->groups[i], pid);
         gate_ended(w->gate, pid);
-        jobs_ended(&w->jobs, pid);
+        jobs_ended(&w->jobs, pid, on_job_answer, w);
         if (pid == w->child) {
             *ret_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
             ended = true;

@@ -70,6 +70,9 @@ struct monitor_answer {
     uint64_t id;
     int32_t r;
     struct err err;
+    /* The process that worked on the request was given up and has not ended: another answer
+     * follows when it has. */
+    uint32_t lingers;
 };
 
 /* How long the monitor may work on a request before it gives it up. */

@@ -72,17 +72,36 @@ void requests_cancel(void *requests, struct control_request *r)
 {
     struct requests *q = requests;
 
-    q->n -= link_joined(&r->link_);
+    q->n -= link_joined(&r->link_) && !r->lingers;
     link_leave(&r->link_);
 }
 
 /* --- answers --- */
 
 static void finish_request(struct requests *q, struct control_request *r, int result,
-                           const struct err *e, int *fd)
+                           const struct err *e, int *fd, bool lingers)
 {
     requests_cancel(q, r);
+    r->lingers = lingers && r->ended;
+    if (r->lingers)
+        list_append(&q->lingering, &r->link_);
     r->done(r, result, e, fd);
+}
+
+/* The answer to a request that was cancelled, or is late, has no place. */
+static void pass_answer(struct requests *q, const struct monitor_answer *answer, int *fd)
+{
+    LIST_EACH (struct control_request, r, &q->lingering, link_)
+        if (r->id_ == answer->id) {
+            link_leave(&r->link_);
+            r->ended(r);
+            return;
+        }
+    LIST_EACH (struct control_request, r, &q->waiting, link_)
+        if (r->id_ == answer->id) {
+            finish_request(q, r, answer->r, &answer->err, fd, answer->lingers);
+            return;
+        }
 }
 
 /* 1: there may be more; 0: not now; negative: the monitor has ended. */
@@ -102,12 +121,7 @@ static int read_monitor_answer(struct requests *q)
         LOG(INFO, "daemon.supervisor_answers", LOG_I("waiting", (int64_t)q->n));
     q->silent = false;
     answer.err.msg[sizeof answer.err.msg - 1] = 0;
-    LIST_EACH (struct control_request, r, &q->waiting, link_) {
-        if (r->id_ == answer.id) { /* else it was cancelled, or is late */
-            finish_request(q, r, answer.r, &answer.err, got.n ? &got.fd[0] : &none);
-            break;
-        }
-    }
+    pass_answer(q, &answer, got.n ? &got.fd[0] : &none);
     return 1;
 }
 
@@ -129,7 +143,7 @@ static void on_requests_deadline(struct loop_timer *t)
         q->silent = true;
         result = err_set(&e, ERR_TIMEOUT, "the monitor did not answer within %lld s",
                          (long long)(answer_ns() / NS_PER_S));
-        finish_request(q, r, result, &e, &none);
+        finish_request(q, r, result, &e, &none, false);
     }
     arm_deadline(q);
 }

@@ -24,7 +24,8 @@ struct requests {
     void (*on_gone)(struct requests *q);
     struct loop_fd fd;
     struct loop_timer timer;
-    struct list waiting; /* struct control_request, the oldest first */
+    struct list waiting;   /* struct control_request, the oldest first */
+    struct list lingering; /* those that were answered, and whose processes were given up */
     size_t n;
     uint64_t last; /* id */
     bool silent;

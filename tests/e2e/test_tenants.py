@@ -846,4 +846,48 @@ def exports_that_clients_do_not_read_count_for_their_owner(c):
         wait_for(lambda: one.api.get(f"/v1/snapshots/{one.snapshot}/export").status == 200, "the share is free again")
 
 
+# ---- grants of workspaces ----
+
+HUNG_GRANTS = {"SANDBOXER_STOP_AT": "grant.open:1", "SANDBOXER_TEST_DEADLINE": "120"}  # each process that opens a directory stops, as in a file system that hangs
+GRANTS = 50  # more than the supervisor opens at a time
+ASK = """
+import json, socket, sys
+where, repo, n = sys.argv[1], sys.argv[2], int(sys.argv[3])
+sockets = [socket.socket(socket.AF_UNIX) for _ in range(n)]
+for i, s in enumerate(sockets):
+    body = json.dumps({"profile": "profile.work", "inputs": {"repo": f"{repo}{i}"}})
+    s.connect(where)
+    s.sendall(f"POST /v1/sandboxes HTTP/1.1\\r\\nHost: x\\r\\nContent-Length: {len(body)}\\r\\n\\r\\n{body}".encode())
+print(*sorted(s.recv(12)[9:].decode() for s in sockets))
+"""
+
+
+@test(**ONLY_ROOT)
+def directories_of_one_owner_that_hang_leave_slots_to_others(c):
+    c.write("daemon/profiles/work.yaml", "id: profile.work\nversion: 1\nworkspace: {mode: mirror, access: rw}\n")
+    d = Daemon(c, config='socket: {mode: "0666"}\nworkspaces: {roots: [%s]}\nlimits: {sandboxes_per_owner: 100}\n' % c.mkdir(c.dir / "work"))
+    for uid, name in ((NOBODY, "two"), (0, "root"), *((PLAIN, f"one{i}") for i in range(GRANTS))):
+        os.chown(c.write(f"work/{name}/a.txt", "host\n"), uid, uid)
+        os.chown(c.dir / "work" / name, uid, uid)
+    for path in (c.dir, c.dir / "work"):
+        os.chmod(path, 0o755)
+    d.start(**HUNG_GRANTS)
+    with d:
+        os.chmod(d.dir, 0o755)
+        with subprocess.Popen(["python3", "-c", ASK, str(d.socket), str(c.dir / "work/one"), str(GRANTS)], user=PLAIN, group=PLAIN, extra_groups=[],
+                              stdout=subprocess.PIPE, cwd="/", text=True) as many:
+            wait_for(lambda: len(d.stopped) >= 12 and len(d.list()) == GRANTS, "the owner's share of directories is being opened, and the others wait")
+            mine = set(d.stopped)
+            equal(len(mine), 12, "a quarter of 48")
+            for uid, name in ((NOBODY, "two"), (0, "root")):
+                other = start_create(c, d, uid, name)
+                theirs = wait_for(lambda: set(d.stopped) - mine, f"the directory of {name} is being opened")
+                equal(len(theirs), 1, "directories of others")
+                os.kill(theirs.pop(), signal.SIGCONT)
+                ended_well(other)
+            equal(set(d.stopped), mine, "directories of the owner that has many")
+            let_copies_end(d, lambda: many.poll() is not None)
+            equal(set(many.stdout.read().split()), {"201"}, "creates of the first owner")
+
+
 main()

@@ -50,6 +50,7 @@ struct control {
     struct quota stored;               /* bytes of snapshots, by owner and token */
     struct quota taken;                /* snapshots, by owner and token */
     struct copy_slots *copies;         /* of workspaces: control/sandbox/copy_slots.h */
+    struct grant_slots *grants;        /* of workspaces: control/sandbox/grant_slots.h */
     struct tokens *tokens;             /* NULL: not open */
     struct rate events, token_events;  /* by owner, and by token; control/owner/event_share.h */
     int64_t prune_at;                  /* seq of the event that triggers an early pruning */

@@ -27,11 +27,15 @@ struct control_sync {
 };
 
 /* A pending request to the supervisor. Embedded in its owner. `done` is called once, from the loop;
- * *fd, which may be -1, is closed afterwards unless it is taken. */
+ * *fd, which may be -1, is closed afterwards unless it is taken. With `lingers`, the process that
+ * worked on the request was given up and has not ended: `ended`, if it is set, is called when it
+ * has, and the request stays until then. */
 struct control_request;
 typedef void control_request_fn(struct control_request *q, int r, const struct err *e, int *fd);
 struct control_request {
     control_request_fn *done;
+    void (*ended)(struct control_request *q); /* may be NULL */
+    bool lingers;
     struct link link_;
     uint64_t id_;
     int64_t deadline_;
@@ -54,6 +58,9 @@ struct control_client {
     int connection; /* -1: not from a unix socket */
     int handed;     /* -1: no directory was handed over */
 };
+
+/* Directories that the supervisor opens at the same time, for grants and checks of grants. */
+enum { SUPERVISOR_GRANTS_MAX = 48 };
 
 struct supervisor {
     /* Starts a process that copies a workspace, without waiting for it. */

@@ -746,7 +746,7 @@ static void try_create(struct create_op *op)
 
     op->granting_.done = on_grant_tried;
     r = r < 0 ? r : resolve_request(c, op, &a, &x, &e);
-    r = r < 0 ? r : workspace_try_grant(c, &x.request, op->client, &op->granting_, &e);
+    r = r < 0 ? r : workspace_try_grant(c, op->caller, &x.request, op->client, &op->granting_, &e);
     /* Closing waits for it. */
     if (r > 0)
         c->changes++;

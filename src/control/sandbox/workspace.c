@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "control/sandbox/copy_slots.h"
+#include "control/sandbox/grant_slots.h"
 #include "control/sandbox/sandbox.h"
 #include "control/sandbox/spec.h"
 #include "lib/json/writer.h"
@@ -70,6 +71,7 @@ int workspace_check(struct control *c, const struct caller *who, const struct cr
 {
     const struct account a = account_of(c, who->owner, who->family);
     const char *repo = spec_repo(q);
+    int r;
 
     if (!repo || q->workspace.access == ASK_ACCESS_NONE)
         return 0;
@@ -80,8 +82,11 @@ int workspace_check(struct control *c, const struct caller *who, const struct cr
                        workspace_mode_names[q->workspace.mode]);
     if (c->context.roots_only && strncmp(who->owner, "uid:", 4) != 0)
         return err_set(e, ERR_DENIED, "inputs.repo: %s is not a user of this machine", who->owner);
+    if (!request_mirrors(c, q))
+        return 0;
     /* Checked before there is a sandbox, so that the caller gets the quota error. */
-    return request_mirrors(c, q) ? copy_slots_check(c, &a, e) : 0;
+    r = grant_slots_check(c, &a, e);
+    return r < 0 ? r : copy_slots_check(c, &a, e);
 }
 
 bool workspace_syncs(const struct sandbox *s)
@@ -172,6 +177,7 @@ void workspace_drop_client(struct sandbox *s)
 
 int workspace_grant(struct sandbox *s, control_request_fn *done, struct err *e)
 {
+    const struct account a = sandbox_account(s);
     const struct control_grant g = { .sandbox = s->record.id,
                                      .path = spec_repo(&s->request),
                                      .writable = workspace_syncs(s),
@@ -180,15 +186,16 @@ int workspace_grant(struct sandbox *s, control_request_fn *done, struct err *e)
     int r;
 
     s->granting.done = done;
-    r = s->control->supervisor.grant(s->control->supervisor.user, &g, &s->granting, e);
-    workspace_drop_client(s); /* a duplicate would hide the connection's end from the client */
+    r = grant_slots_ask(s->control, &a, s->salvage, &g, &s->granting, e);
+    workspace_drop_client(s);
     return r;
 }
 
-int workspace_try_grant(struct control *c, const struct create_request *request,
-                        const struct control_client *client, struct control_request *q,
-                        struct err *e)
+int workspace_try_grant(struct control *c, const struct caller *who,
+                        const struct create_request *request, const struct control_client *client,
+                        struct control_request *q, struct err *e)
 {
+    const struct account a = account_of(c, who->owner, who->family);
     const struct control_grant g = { .sandbox = "",
                                      .path = spec_repo(request),
                                      .writable = request_syncs(request),
@@ -199,7 +206,7 @@ int workspace_try_grant(struct control *c, const struct create_request *request,
 
     if (!request_mirrors(c, request) || !c->supervisor.grant)
         return 0;
-    r = c->supervisor.grant(c->supervisor.user, &g, q, e);
+    r = grant_slots_ask(c, &a, false, &g, q, e);
     return r < 0 ? r : 1;
 }
 

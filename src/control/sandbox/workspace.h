@@ -29,9 +29,9 @@ void workspace_drop_client(struct sandbox *s);
 int workspace_grant(struct sandbox *s, control_request_fn *done, struct err *e);
 /* Whether the client could grant the directory of this request, before there is a sandbox: 1 if the
  * supervisor was asked, and q->done gets the answer; 0 if there is nothing to grant. */
-int workspace_try_grant(struct control *c, const struct create_request *request,
-                        const struct control_client *client, struct control_request *q,
-                        struct err *e);
+int workspace_try_grant(struct control *c, const struct caller *who,
+                        const struct create_request *request, const struct control_client *client,
+                        struct control_request *q, struct err *e);
 /* Whether changes inside are brought back. */
 bool workspace_syncs(const struct sandbox *s);
 

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -172,6 +173,25 @@ TEST(a_grant_without_a_client_is_refused)
     ask(&a, NULL, 0);
     CHECK_INT(answer_to(a.id).r, -ERR_INVALID);
     CHECK(!exists(s.dir, "grants/sbx_1"));
+    CHECK(still_serves());
+    stop_supervisor();
+}
+
+/* Its owner's share is taken until then: it may hang in a file system, and not die. */
+TEST(a_process_that_was_given_up_is_reported_when_it_ends)
+{
+    struct monitor_request a = { .id = 7, .kind = MONITOR_CHECK };
+    struct monitor_answer given_up;
+
+    CHECK(setenv("SANDBOXER_STOP_AT", "ask.open:1", 1) == 0);
+    CHECK(setenv("SANDBOXER_TEST_DEADLINE", "1", 1) == 0);
+    start_supervisor();
+    snprintf(a.sandbox, sizeof a.sandbox, "sbx_1");
+    ask(&a, NULL, 0);
+    given_up = answer_to(7);
+    CHECK_INT(given_up.r, -ERR_TIMEOUT);
+    CHECK_INT(given_up.lingers, 1);
+    CHECK_INT(answer_to(7).lingers, 0);
     CHECK(still_serves());
     stop_supervisor();
 }
