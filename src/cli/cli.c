@@ -30,14 +30,25 @@ static const struct verb *const first_verbs[] = { VERBS_FIRST(VERB_ROW) };
 static const struct {
     const char *word, *verb;
 } relatives[] = {
-    { "connect", "shell" },      { "enter", "shell" },
-    { "spawn", "create" },       { "up", "create" },
-    { "down", "destroy" },       { "terminate", "destroy" },
-    { "start", "resume" },       { "unpause", "resume" },
-    { "upload", "cp" },          { "download", "cp" },
-    { "info", "doctor" },        { "build", "image import" },
-    { "load", "image import" },  { "save", "snapshots export" },
-    { "login", "token create" }, { "approve", "approvals approve" },
+    { "connect", "shell" },
+    { "enter", "shell" },
+    { "spawn", "create" },
+    { "up", "create" },
+    { "down", "destroy" },
+    { "terminate", "destroy" },
+    { "start", "resume" },
+    { "unpause", "resume" },
+    { "upload", "cp" },
+    { "download", "cp" },
+    { "info", "doctor" },
+    { "build", "image import" },
+    { "load", "image import" },
+    { "save", "snapshots export" },
+    { "login", "token create" },
+    { "approve", "approvals approve" },
+    { "status", "daemon status" },
+    { "restart", "daemon restart" },
+    { "reload", "daemon reload" },
 };
 
 /* How many of the words make up the name: all of it, or 0. */

@@ -122,8 +122,7 @@ static int check_listener_owner(int fd, const struct daemon_address *p, struct e
     return 0;
 }
 
-/* -ERR_NOT_FOUND if no process listens. */
-static int connect_unix(const struct daemon_address *p, int *ret, struct err *e)
+int contact_connect(const struct daemon_address *p, int *ret, struct err *e)
 {
     AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct sockaddr_un to = { .sun_family = AF_UNIX };
@@ -137,6 +136,11 @@ static int connect_unix(const struct daemon_address *p, int *ret, struct err *e)
     while (r < 0 && errno == EINTR);
     if (r < 0 && (errno == ENOENT || errno == ECONNREFUSED))
         return err_set(e, ERR_NOT_FOUND, "no daemon listens on %s", p->path);
+    if (r < 0 && errno == EACCES)
+        return err_set(e, ERR_DENIED,
+                       "connecting to %s: Permission denied (the socket is another user's; see "
+                       "socket.mode and socket.group, or name another with SANDBOXER_SOCKET)",
+                       p->path);
     if (r < 0)
         return err_sys(e, "connecting to %s", p->path);
     r = check_listener_owner(fd, p, e);
@@ -180,7 +184,7 @@ static int start_and_connect(const struct daemon_address *p, int *ret, struct er
     r = daemon_start(&said);
     deadline = clock_mono() + OTHER_PATIENCE;
     if (r >= 0)
-        while ((r = connect_unix(p, ret, e)) == -ERR_NOT_FOUND && clock_mono() < deadline)
+        while ((r = contact_connect(p, ret, e)) == -ERR_NOT_FOUND && clock_mono() < deadline)
             nanosleep(&pause, NULL);
     progress_end();
     if (r < 0 && said.code && e) /* it failed, or the other one does not listen here */
@@ -226,7 +230,7 @@ int contact_open(struct contact *c, const char *server, enum contact_start start
         return r;
     if (c->place.tcp)
         return connect_tcp(&c->place, &c->fd, e);
-    r = connect_unix(&c->place, &c->fd, e);
+    r = contact_connect(&c->place, &c->fd, e);
     if (r == -ERR_NOT_FOUND && start == CONTACT_MAY_START && c->place.may_start &&
         !from_environment("SANDBOXER_NO_DAEMON"))
         r = start_and_connect(&c->place, &c->fd, e);

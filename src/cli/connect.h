@@ -42,6 +42,10 @@ enum contact_start {
     CONTACT_ONLY,
 };
 
+/* A bare connection to a unix socket. -ERR_NOT_FOUND if no process listens there, -ERR_DENIED if this
+ * user may not connect, or if at the default place another user listens. */
+int contact_connect(const struct daemon_address *at, int *ret, struct err *e);
+
 int contact_open(struct contact *c, const char *server, enum contact_start start, struct err *e);
 void contact_done(struct contact *c);
 

@@ -19,21 +19,21 @@
 #include "lib/proc/spawn.h"
 #include "lib/proc/sys.h"
 
-enum { READY_FD = 3, WORDS_MAX = 200 };
+enum { READY_FD = 3, WORDS_MAX = 200, LISTEN_OPTION_MAX = 128 };
 
 #define READY_PATIENCE (30 * NS_PER_S)
 
 static const char name[] = "sandboxerd";
 static const char log_name[] = "sandboxerd.log";
 
-static bool find_in_path(char *out, size_t cap)
+bool daemon_find_in_path(const char *program, char *out, size_t cap)
 {
     struct str rest = str_from(getenv("PATH")), dir;
 
     while (rest.p) {
         rest = str_cut(rest, ':', &dir);
         if (dir.n && dir.p[0] == '/' &&
-            snprintf(out, cap, STR_FMT "/%s", STR_ARG(dir), name) < (int)cap &&
+            snprintf(out, cap, STR_FMT "/%s", STR_ARG(dir), program) < (int)cap &&
             access(out, X_OK) == 0)
             return true;
     }
@@ -42,7 +42,7 @@ static bool find_in_path(char *out, size_t cap)
 
 int daemon_find(char *out, size_t cap, struct err *e)
 {
-    if (spawn_find(name, out, cap, NULL) >= 0 || find_in_path(out, cap))
+    if (spawn_find(name, out, cap, NULL) >= 0 || daemon_find_in_path(name, out, cap))
         return 0;
     return err_set(e, ERR_NOT_FOUND,
                    "no daemon is running, and %s is neither beside this program nor in "
@@ -62,10 +62,11 @@ static int open_daemon_log(void)
 }
 
 /* In the child: only system calls from here on. */
-static _Noreturn void exec_daemon(const char *path, int null, int log, int ready)
+static _Noreturn void exec_daemon(const char *path, char *listen, int null, int log, int ready)
 {
     static char program[] = "sandboxerd", option[] = "--ready-fd", number[] = "3"; /* READY_FD */
-    char *argv[] = { program, option, number, NULL };
+    static char on_demand[] = "--on-demand";
+    char *argv[] = { program, on_demand, option, number, listen, NULL };
     int high[] = { null, log, log, ready };
     sigset_t none;
 
@@ -137,8 +138,23 @@ static int await_daemon_ready(pid_t pid, int ready, struct err *e)
                    WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status), log_name);
 }
 
+/* "--listen=ADDRESS"; NULL without one. */
+static char *write_listen_option(const char *listen, char *out, size_t cap)
+{
+    if (!listen)
+        return NULL;
+    snprintf(out, cap, "--listen=%s", listen);
+    return out;
+}
+
 int daemon_start(struct err *e)
 {
+    return daemon_start_listening(NULL, e);
+}
+
+int daemon_start_listening(const char *listen, struct err *e)
+{
+    char option[LISTEN_OPTION_MAX];
     AUTO_CLOSE int null = open("/dev/null", O_RDONLY | O_CLOEXEC), log = -1;
     AUTO_CLOSE int ready = -1, ready_write = -1;
     char path[PATH_MAX];
@@ -156,15 +172,23 @@ int daemon_start(struct err *e)
     if (pid < 0)
         return err_sys(e, "starting %s", path);
     if (pid == 0)
-        exec_daemon(path, null, log, ready_write);
+        exec_daemon(path, write_listen_option(listen, option, sizeof option), null, log,
+                    ready_write);
     drop_fd(&ready_write);
     return await_daemon_ready(pid, ready, e);
 }
 
 int daemon_check(struct err *e)
 {
+    return daemon_check_listening(NULL, e);
+}
+
+int daemon_check_listening(const char *listen, struct err *e)
+{
     static char program[] = "sandboxerd", option[] = "--check-config", prefix[] = "sandboxerd: ";
-    char *argv[] = { program, option, NULL };
+    char listening[LISTEN_OPTION_MAX];
+    char *argv[] = { program, option, write_listen_option(listen, listening, sizeof listening),
+                     NULL };
     char path[PATH_MAX], words[WORDS_MAX + 1];
     AUTO_CLOSE int heard = -1, said = -1;
     int ends[2], status = 0, r = daemon_find(path, sizeof path, e);

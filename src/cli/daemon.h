@@ -3,6 +3,7 @@
 #ifndef CLI_DAEMON_H
 #define CLI_DAEMON_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -13,12 +14,19 @@ enum { DAEMON_NOT_FIRST = 75 };
 /* Finds the program: beside this one, in the libexec directory, or in PATH. */
 int daemon_find(char *out, size_t cap, struct err *e);
 
+/* Finds a program in the absolute directories of PATH. */
+bool daemon_find_in_path(const char *program, char *out, size_t cap);
+
 /* Starts the daemon, detached from this process, and waits until it listens: 1. 0 if another daemon
  * holds its resources; that one may listen soon, or elsewhere. For 0 and for a failure, the error
  * is the daemon's message; its log is sandboxerd.log in the state directory. */
 int daemon_start(struct err *e);
+/* The same for one that listens on this TCP address, too; NULL: as configured. */
+int daemon_start_listening(const char *listen, struct err *e);
 
 /* Whether it could start, in its own words, without starting it. */
 int daemon_check(struct err *e);
+/* The same with a TCP address; NULL: as configured. */
+int daemon_check_listening(const char *listen, struct err *e);
 
 #endif

@@ -20,6 +20,7 @@
 #include "domain/config/config.h"
 #include "daemon/client.h"
 #include "daemon/listen.h"
+#include "daemon/log_file.h"
 #include "daemon/nosuid.h"
 #include "daemon/options.h"
 #include "daemon/privilege.h"
@@ -285,9 +286,18 @@ static int abandon_start(struct daemon *d, int r, const struct err *e)
     return report_start_failure(d, r, e);
 }
 
+/* A socket that was inherited, or one for notifications, is systemd's. */
+static enum daemon_starter find_starter(const struct daemon *d)
+{
+    if (d->options.on_demand)
+        return STARTED_ON_DEMAND;
+    return getenv("NOTIFY_SOCKET") || !d->doors.path[0] ? STARTED_BY_SYSTEMD : STARTED_BY_HAND;
+}
+
 /* The control plane's process. */
 static int control_plane(struct daemon *d, int monitor, pid_t parent)
 {
+    char log[PATH_MAX];
     const struct serve_setup setup = {
         .config = &d->config,
         .chain = buf_str(&d->certificate.chain),
@@ -300,6 +310,12 @@ static int control_plane(struct daemon *d, int monitor, pid_t parent)
         .launcher = d->launcher,
         .profiles = d->profiles,
         .keys = d->keys,
+        .starter = find_starter(d),
+        .listen_option = d->options.listen,
+        .log = log_file_is_stderr(d->config.state) &&
+                       log_file_path(d->config.state, false, log, sizeof log)
+                   ? log
+                   : NULL,
         .storage = { .driver = d->driver.driver->name,
                      .why = d->driver.why,
                      .on_disk = d->driver.driver->on_disk,
@@ -418,6 +434,7 @@ static int split_monitor(struct daemon *d)
         .storage = d->storage,
         .grants = d->grants,
         .doors = d->unix_doors,
+        .log_state = log_file_is_stderr(d->config.state) ? d->config.state : NULL,
     };
     open_gate(d);
     r = privilege_limit(&e);
@@ -477,19 +494,6 @@ static bool start_background_daemon(struct daemon *d, int *ret_status)
     return chdir("/") == 0;
 }
 
-/* In the background the log has a file, and nothing of the caller's is held open. */
-static int log_to_file(const struct daemon *d, struct err *e)
-{
-    AUTO_CLOSE int log = -1;
-    char path[PATH_MAX];
-
-    snprintf(path, sizeof path, "%s/sandboxerd.log", d->config.state);
-    log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (log < 0 || dup2(log, STDERR_FILENO) < 0)
-        return err_sys(e, "opening %s", path);
-    return 0;
-}
-
 /* Makes the kernel's out-of-memory killer prefer other processes. Needs the capability with which
  * launchers raise the floor again: workloads would inherit ours. */
 static void guard_memory(void)
@@ -531,7 +535,7 @@ int main(int argc, char **argv)
         return status;
     r = open_daemon(&d, &e);
     if (r >= 0 && d.background)
-        r = log_to_file(&d, &e);
+        r = log_file_open(d.config.state, &e); /* nothing of the caller's is held open */
     if (r < 0)
         return abandon_start(&d, r, &e);
     guard_memory();

@@ -48,6 +48,12 @@ int control_open(const struct control_setup *s, struct control **ret, struct err
 /* Leaves sandboxes running. Calls on_closed when no operation is under way. */
 void control_close(struct control *c, void (*on_closed)(void *user));
 
+/* Whether nothing needs the daemon: no sandbox, no operation, no job on layers or images, no hub that
+ * waits for events. Prepared sandboxes and times of retention do not count. */
+bool control_is_idle(struct control *c);
+
+/* Reads the profiles again; the old ones stay if that fails. */
+int control_reload_profiles(struct control *c, struct err *e);
 /* Reads the profiles and the hub's headers again; the old ones stay if that fails. */
 void control_reload(struct control *c);
 

@@ -141,17 +141,33 @@ static void log_invalid_profiles(const struct catalog *c)
             LOG_S("error", c->problems[i].err.msg));
 }
 
+bool control_is_idle(struct control *c)
+{
+    return c->open && control_count(c) == 0 && c->changes == 0 && !c->event_delivery &&
+           !list_first(&c->digest_queue->waiting) && !c->digest_queue->layer[0] && !c->digests &&
+           !c->dedup && !c->flatten_queue && !c->pruning && !c->rotating &&
+           !list_first(&c->audit_checks) && images_are_idle(c);
+}
+
+int control_reload_profiles(struct control *c, struct err *e)
+{
+    int r = catalog_reload(&c->catalog, c->profiles, e);
+
+    if (r < 0) {
+        LOG(ERROR, "profile.reload_failed", LOG_S("error", e->msg));
+        return r;
+    }
+    log_invalid_profiles(c->catalog);
+    pool_reload(c);
+    return 0;
+}
+
 void control_reload(struct control *c)
 {
     struct err e;
 
     event_delivery_reload(c);
-    if (catalog_reload(&c->catalog, c->profiles, &e) < 0) {
-        LOG(ERROR, "profile.reload_failed", LOG_S("error", e.msg));
-        return;
-    }
-    log_invalid_profiles(c->catalog);
-    pool_reload(c);
+    (void)control_reload_profiles(c, &e); /* logs the failure */
 }
 
 static int open_backends(struct control *c, struct err *e)

@@ -19,12 +19,14 @@
 #include "daemon/grants.h"
 #include "daemon/headers.h"
 #include "daemon/jobs.h"
+#include "daemon/log_file.h"
 #include "lib/ipc/channel.h"
 #include "lib/proc/signals.h"
 
 #define WORKERS_END_NS (2 * NS_PER_S)
 #define LOG_PAUSE_NS   NS_PER_S
 #define TIDY_NS        (20 * NS_PER_MS)
+#define LOG_CHECK_NS   (30 * NS_PER_S)
 
 enum {
     LAUNCHERS_MAX = 64,
@@ -44,6 +46,7 @@ struct monitor {
     struct gate no_gate, *gate;
     int64_t lines_from; /* when the current second of the log began */
     unsigned lines;
+    int64_t log_at; /* the next check of the size of the log */
 };
 
 /* A control plane that was taken over shall not fill the log. */
@@ -385,12 +388,27 @@ static void init_monitor(struct monitor *w, int sock, pid_t child, const struct 
     fcntl(sock, F_SETFL, O_NONBLOCK);
 }
 
-/* Of a job, or of another try to remove groups of workers; 0: none. */
+/* A daemon that has a log file bounds it. */
+static void bound_log(struct monitor *w)
+{
+    int64_t now = clock_mono();
+    struct err e;
+
+    if (!w->options->log_state || now < w->log_at)
+        return;
+    w->log_at = now + LOG_CHECK_NS;
+    if (log_file_bound(w->options->log_state, LOG_FILE_BYTES_MAX, &e) < 0)
+        LOG(ERROR, "daemon.log_not_bounded", LOG_S("error", e.msg));
+}
+
+/* Of a job, of another try to remove groups of workers, or of the log; 0: none. */
 static int64_t next_deadline(struct monitor *w)
 {
     int64_t job = jobs_deadline(&w->jobs), tidy = clock_mono() + TIDY_NS;
 
-    return gate_tidy(w->gate) || (job && job < tidy) ? job : tidy;
+    if (!gate_tidy(w->gate) && (!job || job > tidy))
+        job = tidy;
+    return w->options->log_state && (!job || w->log_at < job) ? w->log_at : job;
 }
 
 int monitor_run(int sock, pid_t child, const struct monitor_options *o)
@@ -407,8 +425,12 @@ int monitor_run(int sock, pid_t child, const struct monitor_options *o)
     init_monitor(&w, sock, child, o);
     waits[WAIT_ADDRESSES] = (struct pollfd){ .fd = w.gate->news, .events = POLLIN };
     while (!reap_monitor_children(&w, &status)) {
-        size_t n = WAIT_JOBS + jobs_poll(&w.jobs, &waits[WAIT_JOBS]);
-        int64_t deadline = next_deadline(&w);
+        size_t n;
+        int64_t deadline;
+
+        bound_log(&w);
+        n = WAIT_JOBS + jobs_poll(&w.jobs, &waits[WAIT_JOBS]);
+        deadline = next_deadline(&w);
 
         if (poll(waits, (nfds_t)n, deadline ? clock_poll_ms(deadline) : -1) < 0 && errno != EINTR)
             break;

@@ -34,6 +34,7 @@ struct monitor_options {
     int storage;                  /* the directory of layers */
     int grants;                   /* the directory of grants (daemon/grants.h) */
     struct client_doors doors;
+    const char *log_state; /* state directory with the log that stderr is; NULL: it is elsewhere */
 };
 
 /* Serves `sock` until `child` has ended: its exit status, or 128 and the signal. Signals that ask

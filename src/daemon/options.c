@@ -21,6 +21,8 @@ static const char help[] =
     "  --check-config        check configuration, state directory and socket as a start does,\n"
     "                        print the configuration in force, and exit\n"
     "  --ready-fd N          write one byte to descriptor N when serving\n"
+    "  --on-demand           end when it is not used (idle_exit), as the sandboxer command starts "
+    "it\n"
     "  --version, --help\n"
     "\n"
     "Environment: SANDBOXER_SOCKET, SANDBOXER_STATE, SANDBOXER_HUB_URL, SANDBOXER_HOST,\n"
@@ -34,6 +36,7 @@ enum {
     OPT_CONFIG,
     OPT_CHECK,
     OPT_READY,
+    OPT_ON_DEMAND,
     OPT_VERSION,
     OPT_HELP
 };
@@ -45,6 +48,7 @@ static const struct option table[] = {
     { "config", required_argument, NULL, OPT_CONFIG },
     { "check-config", no_argument, NULL, OPT_CHECK },
     { "ready-fd", required_argument, NULL, OPT_READY },
+    { "on-demand", no_argument, NULL, OPT_ON_DEMAND },
     { "version", no_argument, NULL, OPT_VERSION },
     { "help", no_argument, NULL, OPT_HELP },
     { 0 },
@@ -84,6 +88,9 @@ bool daemon_options_read(int argc, char **argv, struct daemon_options *ret, int 
             break;
         case OPT_CHECK:
             ret->check_config = true;
+            break;
+        case OPT_ON_DEMAND:
+            ret->on_demand = true;
             break;
         case OPT_READY:
             if (units_count(str_from(optarg), "--ready-fd", 3, 1023, &fd, &e) < 0) {

@@ -1,22 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/serve.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "edge/api.h"
 #include "daemon/certificate.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/control.h"
+#include "daemon/idle.h"
 #include "daemon/plane_fence.h"
 #include "daemon/requests.h"
 #include "daemon/monitor.h"
 #include "lib/loop/signal.h"
 
-enum { THREADS = 4, WORK_MAX = 4096, STOP_S = 10 };
+enum { THREADS = 4, WORK_MAX = 4096, STOP_S = 10, LISTENER_TEXT = 160 };
 
 struct serve {
     const struct serve_setup *setup;
@@ -30,6 +34,12 @@ struct serve {
     int headers_fd; /* content of hub.headers_file, until the control plane reads it; -1: none … */
     struct err headers_err;    /* … and why */
     struct loop_timer renewal; /* of the domain's certificate */
+    struct daemon_facts facts;
+    const char *listening[LISTEN_MAX + 1]; /* of the facts */
+    char listening_text[LISTEN_MAX + 1][LISTENER_TEXT];
+    int unix_sockets[LISTEN_MAX]; /* the server's; for idle.c */
+    size_t n_unix_sockets;
+    struct idle idle;
     bool stopping;
     int status;
 };
@@ -173,14 +183,22 @@ static void reload_daemon(struct serve *s)
         reload_control(s);
 }
 
+/* What a client that asks for a reload does not get from the API itself. */
+static void reload_for_client(void *user)
+{
+    struct serve *s = user;
+
+    reload_daemon(s);
+    renew_now(s);
+}
+
 static void on_daemon_hup(struct loop_signal *sig, const struct signalfd_siginfo *info)
 {
     struct serve *s = container_of(sig, struct serve, hup);
 
-    reload_daemon(s);
+    reload_for_client(s);
     if (s->api)
         api_reload(s->api);
-    renew_now(s);
 }
 
 static void on_monitor_gone(struct requests *q)
@@ -198,6 +216,7 @@ static void stop_daemon(struct serve *s)
         return;
     s->stopping = true;
     loop_timer_stop(&s->renewal);
+    idle_stop(&s->idle);
     notify_systemd("STOPPING=1");
     if (s->api)
         api_close(s->api, clock_mono() + STOP_S * NS_PER_S, api_closed, s);
@@ -205,16 +224,114 @@ static void stop_daemon(struct serve *s)
         control_close(s->control, control_closed);
 }
 
+/* --- the facts that GET /v1/daemon shows --- */
+
+static void add_listener_text(struct serve *s, const char *scheme, const char *address)
+{
+    size_t i = s->facts.listen.n;
+
+    if (i == COUNT_OF(s->listening))
+        return;
+    snprintf(s->listening_text[i], LISTENER_TEXT, "%s%s", scheme, address);
+    s->listening[i] = s->listening_text[i];
+    s->facts.listen = (struct json_strs){ s->listening, i + 1 };
+}
+
+/* An abstract name begins with a zero byte. */
+static void note_listener(struct serve *s, int fd, bool tls)
+{
+    struct sockaddr_storage a = { 0 };
+    const struct sockaddr_un *u = (const struct sockaddr_un *)&a;
+    char ip[INET6_ADDRSTRLEN] = "", text[INET6_ADDRSTRLEN + 16];
+    socklen_t n = sizeof a;
+    bool six;
+
+    if (getsockname(fd, (struct sockaddr *)&a, &n) < 0)
+        return;
+    if (a.ss_family == AF_UNIX) {
+        s->unix_sockets[s->n_unix_sockets++] = fd;
+        add_listener_text(s, u->sun_path[0] ? "unix:" : "unix:@",
+                          u->sun_path[0] ? u->sun_path : u->sun_path + 1);
+        return;
+    }
+    six = a.ss_family == AF_INET6;
+    inet_ntop(a.ss_family,
+              six ? (const void *)&((const struct sockaddr_in6 *)&a)->sin6_addr
+                  : (const void *)&((const struct sockaddr_in *)&a)->sin_addr,
+              ip, sizeof ip);
+    snprintf(text, sizeof text, six ? "[%s]:%u" : "%s:%u", ip,
+             (unsigned)ntohs(six ? ((const struct sockaddr_in6 *)&a)->sin6_port
+                                 : ((const struct sockaddr_in *)&a)->sin_port));
+    add_listener_text(s, tls ? "https://" : "http://", text);
+}
+
+static void fill_facts(struct serve *s)
+{
+    const struct serve_setup *u = s->setup;
+
+    s->facts = (struct daemon_facts){ .starter = u->starter,
+                                      .started_ns = clock_wall(),
+                                      .supervisor = getppid(),
+                                      .state = u->config->state,
+                                      .socket = u->doors->path[0] ? u->doors->path : NULL,
+                                      .log = u->log,
+                                      .listen_option = u->listen_option,
+                                      .driver = u->storage.driver,
+                                      .why = u->storage.why,
+                                      .reload = reload_for_client,
+                                      .user = s };
+}
+
 static int listen_all(struct serve *s, struct err *e)
 {
     struct doors *d = s->setup->doors;
     int r = 0;
 
-    for (size_t i = 0; r >= 0 && i < d->n; i++)
+    for (size_t i = 0; r >= 0 && i < d->n; i++) {
+        note_listener(s, d->fd[i], false);
         r = api_listen(s->api, take_fd(&d->fd[i]), e);
-    if (r >= 0 && d->tls >= 0)
+    }
+    if (r >= 0 && d->tls >= 0) {
+        note_listener(s, d->tls, true);
         r = api_listen_tls(s->api, take_fd(&d->tls), s->setup->chain, s->setup->key, e);
+    }
     return r;
+}
+
+/* --- the end of a daemon that is not used --- */
+
+/* Connections to a unix socket that was shut down are refused, as if no process listened; those
+ * that came before are still accepted. */
+static void on_idle_refuse(struct idle *i)
+{
+    struct serve *s = container_of(i, struct serve, idle);
+
+    for (size_t k = 0; k < s->n_unix_sockets; k++)
+        shutdown(s->unix_sockets[k], SHUT_RD);
+}
+
+static void on_idle_end(struct idle *i)
+{
+    stop_daemon(container_of(i, struct serve, idle));
+}
+
+/* Only a daemon that the next command can start again. */
+static void watch_use(struct serve *s)
+{
+    const struct config *c = s->setup->config;
+    bool local = s->n_unix_sockets == s->facts.listen.n && !c->hub.url;
+
+    if (s->setup->starter != STARTED_ON_DEMAND)
+        return;
+    s->idle = (struct idle){ .loop = &s->loop,
+                             .control = s->control,
+                             .api = s->api,
+                             .state = s->setup->state,
+                             .after_ns = local ? c->idle_exit : 0,
+                             .on_refuse = on_idle_refuse,
+                             .on_end = on_idle_end };
+    s->facts.idle_exit_ns = s->idle.after_ns;
+    idle_watch(&s->idle);
 }
 
 /* All sandboxes of earlier daemon runs have been recovered: the API opens. */
@@ -224,7 +341,8 @@ static void on_control_open(void *user)
     const struct api_setup setup = { .loop = &s->loop,
                                      .control = s->control,
                                      .config = s->setup->config,
-                                     .owner = s->setup->owner };
+                                     .owner = s->setup->owner,
+                                     .daemon = &s->facts };
     struct err e;
     int r = s->stopping ? 0 : api_open(&setup, &s->api, &e);
 
@@ -240,6 +358,7 @@ static void on_control_open(void *user)
         return;
     }
     renew_later(s);
+    watch_use(s);
     LOG(INFO, "daemon.ready", LOG_S("version", SANDBOXER_VERSION),
         LOG_S("socket", s->setup->doors->path));
     notify_systemd("READY=1");
@@ -375,6 +494,7 @@ int serve_run(const struct serve_setup *setup)
 
     s.setup = setup;
     s.headers_fd = -1;
+    fill_facts(&s);
     r = open_plane(&s, &e);
     if (r < 0) {
         fprintf(stderr, "sandboxerd: %s\n", e.msg);

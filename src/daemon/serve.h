@@ -8,6 +8,7 @@
 #include "domain/config/config.h"
 #include "control/control.h"
 #include "daemon/listen.h"
+#include "edge/api.h"
 #include "engine/runtime/launcher.h"
 
 struct serve_setup {
@@ -22,6 +23,9 @@ struct serve_setup {
     struct json_strs profiles;        /* directories */
     struct control_storage storage;   /* where sandboxes write to */
     struct keyring *keys;             /* of secrets in the store */
+    enum daemon_starter starter;
+    const char *listen_option; /* of the command line; NULL: none */
+    const char *log;           /* file that stderr is; NULL: none */
 };
 
 /* Serves until a signal ends it: the exit status. */

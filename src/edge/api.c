@@ -237,9 +237,11 @@ int api_open(const struct api_setup *s, struct api **ret, struct err *e)
     uint64_t body_max = s->config->limits.body_bytes;
     int r;
 
-    *a = (struct api){
-        .loop = s->loop, .control = s->control, .config = s->config, .owner = s->owner
-    };
+    *a = (struct api){ .loop = s->loop,
+                       .control = s->control,
+                       .config = s->config,
+                       .owner = s->owner,
+                       .daemon = s->daemon };
     dialect_set_init(&a->dialects);
     buf_init(&a->openapi, 4 << 20);
     http.user = a;
@@ -316,6 +318,22 @@ int api_renew_tls(struct api *a, struct str chain, struct str key, struct err *e
     if (r >= 0)
         tls_listener_renew(a->tls, identity);
     return r;
+}
+
+bool api_is_idle(const struct api *a)
+{
+    struct http_stats stats;
+
+    http_server_stats(a->server, &stats);
+    return stats.connections == 0 && a->calls == 0 && trust_is_idle(a->trust);
+}
+
+uint64_t api_requests(const struct api *a)
+{
+    struct http_stats stats;
+
+    http_server_stats(a->server, &stats);
+    return stats.requests;
 }
 
 static void on_api_server_stopped(struct http_server *server, void *user)

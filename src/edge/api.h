@@ -4,6 +4,7 @@
 #define EDGE_API_H
 
 #include "control/control.h"
+#include "edge/core/daemon_facts.h"
 #include "lib/http/server.h"
 
 struct api;
@@ -13,6 +14,7 @@ struct api_setup {
     struct control *control;
     const struct config *config;
     uid_t owner; /* user that started the daemon: an administrator beside root */
+    const struct daemon_facts *daemon;
 };
 
 int api_open(const struct api_setup *s, struct api **ret, struct err *e);
@@ -24,6 +26,9 @@ int api_listen(struct api *a, int fd, struct err *e);
 int api_listen_tls(struct api *a, int fd, struct str chain, struct str key, struct err *e);
 /* Replaces chain and key; the old ones stay if the new ones are invalid. */
 int api_renew_tls(struct api *a, struct str chain, struct str key, struct err *e);
+/* Whether no client is connected, no call is under way and none waits for approval. */
+bool api_is_idle(const struct api *a);
+uint64_t api_requests(const struct api *a); /* that ever arrived */
 /* Stops accepting, lets requests finish until the deadline (clock_mono()), frees the api, then
  * calls on_closed. */
 void api_close(struct api *a, int64_t deadline, void (*on_closed)(void *user), void *user);

@@ -372,3 +372,9 @@ void trust_close(struct trust *t)
     rate_done(&t->family_held_rate);
     free(t);
 }
+
+bool trust_is_idle(struct trust *t)
+{
+    return !list_first(&t->held) && !list_first(&t->held_ops) && !list_first(&t->asks) &&
+           !list_first(&t->calls) && !list_first(&t->writes) && !list_first(&t->peer_ops);
+}

@@ -47,6 +47,9 @@ void trust_close(struct trust *t);
  * calls that wait under the old one become invalid. */
 int trust_reload(struct trust *t, struct err *e);
 
+/* Whether no call is held, is being decided or runs. */
+bool trust_is_idle(struct trust *t);
+
 struct trust_policy;
 const struct trust_policy *trust_current(const struct trust *t); /* trust/policy.h */
 

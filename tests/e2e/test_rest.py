@@ -200,6 +200,7 @@ COLUMNS = {
                  "workspace_change_columns": "SyncChange"},
     "verbs/approvals.c": {"columns": "Approval"},
     "verbs/audit.c": {"head_columns": "AuditHead", "problem_columns": "AuditProblem"},
+    "verbs/daemon.c": {"status_columns": "Daemon"},
     "verbs/diff.c": {"columns": "Change"},
     "verbs/doctor.c": {"columns": ""},
     "verbs/egress.c": {"endpoint_columns": "src/engine/egress/explain.c", "verdict_columns": "EgressExplanation", "policy_columns": "Egress",

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/reload.h"
 #include "cli/verbs/verbs.h"
 
 static const struct column columns[] = {
@@ -44,4 +45,14 @@ const struct verb verb_profiles_validate = {
     REQUEST_AS(VERB_REMOTE | VERB_FORMAT, "POST", "/v1/profiles/validate", .body = BODY_YAML,
                .kind = &problems, .list = true, .print = request_print_validated,
                .finish = request_finish_validated),
+};
+
+const struct verb verb_profiles_reload = {
+    .name = "profiles reload",
+    .summary = "let the daemon read the profiles again, and show what changed",
+    .text = "A file with a mistake is reported, and the exit status is 1; the other profiles are\n"
+            "taken. For administrators: root, and the daemon's user.\n"
+            "\n"
+            "  sandboxer profiles reload\n",
+    REQUEST("POST", "/v1/profiles/reload", .print = reload_print, .finish = reload_finish),
 };

@@ -32,8 +32,10 @@
     VERB(trust_show) VERB(trust_validate) VERB(trust_reload) VERB(trust_explain)                   \
     VERB(peers_list) VERB(peers_end) VERB(audit_verify) VERB(audit_head) VERB(scan) VERB(verify)
 #define VERBS_MACHINE(VERB)                                                                        \
+    VERB(daemon_status) VERB(daemon_start) VERB(daemon_stop) VERB(daemon_restart)                  \
+    VERB(daemon_reload) VERB(daemon_logs) VERB(daemon_listen)                                      \
     VERB(doctor) VERB(canary) VERB(selftest)                                                       \
-    VERB(profiles_list) VERB(profiles_get) VERB(profiles_validate)                                 \
+    VERB(profiles_list) VERB(profiles_get) VERB(profiles_validate) VERB(profiles_reload)                                 \
     VERB(token_create) VERB(token_list) VERB(token_revoke)                                         \
     VERB(hosts_list) VERB(hosts_add) VERB(hosts_remove)                                            \
     VERB(inspect_host) VERB(inspect_stale) VERB(reap_stale)                                        \

@@ -321,3 +321,10 @@ void images_close(struct control *c)
     drop_fd(&x->dir);
     free(take_ptr(c->images));
 }
+
+bool images_are_idle(struct control *c)
+{
+    struct images *x = c->images;
+
+    return !list_first(&x->makings) && !list_first(&x->jobs) && !x->commits;
+}

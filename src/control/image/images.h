@@ -35,6 +35,8 @@ struct image {
 int images_open(struct control *c, struct err *e);
 /* Begins to remove orphans: after all sandboxes of earlier daemon runs are loaded. */
 void images_sweep(struct control *c);
+/* Whether no pull, import or removal is under way. */
+bool images_are_idle(struct control *c);
 /* Cancels operations; c->changes counts those that must finish. */
 void images_stop(struct control *c);
 void images_close(struct control *c);

@@ -384,6 +384,9 @@ const struct json_field config_fields[] = {
     { AT(workspaces, OBJECT), JSON_FIELDS(workspaces_fields) },
     { AT(ttl, OBJECT), JSON_FIELDS(ttl_fields) },
     { AT(retention, OBJECT), JSON_FIELDS(retention_fields) },
+    { AT(idle_exit, DURATION), .max = 3650 * DAY, .preset = "10m",
+      .doc = "A daemon that the command line started ends after this time without sandboxes and "
+             "clients; 0: it stays." },
     { AT(hosts, OBJECTS), .max = CONFIG_HOSTS_MAX, JSON_FIELDS(host_fields),
       .item_size = sizeof(struct config_host), .doc = "Machines that sandboxes can be placed on." },
     { AT(images, OBJECT), JSON_FIELDS(images_fields) },

@@ -151,6 +151,7 @@ struct config {
     struct {
         int64_t sandboxes, events, unsynced;
     } retention;
+    int64_t idle_exit;         /* of a daemon that was started on demand; 0: it stays */
     struct json_objects hosts; /* of struct config_host */
     struct {
         const char *registry;           /* registry of references without a host; NULL: none */

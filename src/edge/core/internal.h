@@ -10,7 +10,8 @@
 #include "lib/quota/rate.h"
 #include "lib/metrics/metrics.h"
 
-struct ssh_supply; /* ssh_supply.c */
+struct daemon_facts; /* daemon_facts.h */
+struct ssh_supply;   /* ssh_supply.c */
 struct tls_listener;
 struct tokens;
 struct trust;
@@ -25,6 +26,7 @@ struct api {
     struct token_watcher token_ends;
     struct trust *trust;
     uid_t owner;
+    const struct daemon_facts *daemon;
     struct rate link_checks, address_link_checks; /* in total; per address */
     struct quota requests;                        /* calls without ROUTE_LONG */
     struct list listening;                        /* calls with ROUTE_LONG */

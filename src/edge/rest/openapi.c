@@ -241,6 +241,7 @@ static const struct json_shape *const *const answers[] = {
     answers_images,     answers_meta,    answers_peers,     answers_ports,     answers_processes,
     answers_profiles,   answers_sandbox, answers_sandboxes, answers_secrets,   answers_snapshots,
     answers_ssh,        answers_sync,    answers_tokens,    answers_trust,     trust_answers,
+    answers_daemon,
 };
 
 #define INFO                                                                                       \

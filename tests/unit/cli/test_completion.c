@@ -93,7 +93,7 @@ TEST(bash_completes)
     if (system("command -v bash >/dev/null") != 0)
         SKIP("there is no bash");
     check_bash("sandboxer ext", 1, "extend-ttl");
-    check_bash("sandboxer profiles ''", 2, "list get validate");
+    check_bash("sandboxer profiles ''", 2, "list get validate reload");
     check_bash("sandboxer ls --sta", 2, "--state"); /* an alias has the options of its verb … */
     check_bash("sandboxer rm ''", 2, "sbx_1");      /* … and its arguments */
     check_bash("sandboxer image r", 2, "remove rm");

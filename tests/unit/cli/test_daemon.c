@@ -45,8 +45,14 @@ static void play(const char *script)
 
 TEST(daemon_gets_ready)
 {
-    play("test \"$1 $2\" = '--ready-fd 3' && test \"$PWD\" = / && printf x >&3");
+    play("test \"$*\" = '--on-demand --ready-fd 3' && test \"$PWD\" = / && printf x >&3");
     CHECK_INT(daemon_start(&e), 1);
+}
+
+TEST(daemon_is_told_where_to_listen)
+{
+    play("test \"$*\" = '--on-demand --ready-fd 3 --listen=127.0.0.1:1' && printf x >&3");
+    CHECK_INT(daemon_start_listening("127.0.0.1:1", &e), 1);
 }
 
 TEST(daemon_is_not_the_first)
