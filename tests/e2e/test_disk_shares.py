@@ -29,10 +29,15 @@ def daemon_on(c, top, name="daemon", share=SHARE):
     return d
 
 
+def quotas(top):
+    """The directory of the file system's quota groups in sysfs."""
+    uuid = subprocess.run(["findmnt", "-n", "-o", "UUID", top], capture_output=True, text=True, check=True).stdout.split()[0]
+    return f"/sys/fs/btrfs/{uuid}/qgroups"
+
+
 def counts_are_right(top):
     """The kernel still counts what each sandbox has: without, it would enforce no limit."""
-    uuid = subprocess.run(["findmnt", "-n", "-o", "UUID", top], capture_output=True, text=True, check=True).stdout.split()[0]
-    with open(f"/sys/fs/btrfs/{uuid}/qgroups/inconsistent", encoding="ascii") as f:
+    with open(f"{quotas(top)}/inconsistent", encoding="ascii") as f:
         equal(f.read().strip(), "0", "quotas are inconsistent")
 
 
@@ -104,6 +109,24 @@ def what_is_captured_stays_in_the_share(c):
         one.post(f"/v1/sandboxes/{box}/resume").expect(200)  # what it has it keeps
         one.works(box)
         counts_are_right(top)
+
+
+@test(**ROOT, seconds=120)
+def what_the_kernel_no_longer_counts_is_counted_again(c):
+    with volume(c, "btrfs", 320) as top, daemon_on(c, top) as d:
+        one = ApiAs(d, PLAIN)
+        boxes = [one.create() for _ in range(6)]
+        for args in (["create", "1/7"], ["assign", "--no-rescan", "0/5", "1/7"]):
+            subprocess.run(["btrfs", "qgroup", *args, top], check=True, capture_output=True)
+        subprocess.run(["btrfs", "subvolume", "snapshot", top, top / "copy"], check=True, capture_output=True)
+
+        def counts():
+            with open(f"{quotas(top)}/inconsistent", encoding="ascii") as f:
+                return f.read().strip() == "0"
+        check(not counts() or "storage.not_shared" in d.log_path.read_text(), "the kernel still counts: this test shows nothing")
+        wait_for(counts, "the kernel counts again", 60)
+        check(2 <= fill_share(d, one, boxes) <= 5, "it has more than its share, or less")
+        subprocess.run(["btrfs", "subvolume", "delete", top / "copy"], check=True, capture_output=True)
 
 
 def filled(d):

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/btrfs.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -280,6 +281,20 @@ static int mark_owners(int storage, const struct share_count *c, uint64_t bytes,
     return 0;
 }
 
+/* The kernel gives up counting when it would take long, such as for the removal of a very large
+ * tree: then no limit holds until everything was counted again. */
+static int check_counting(const struct share_count *c, int storage, struct err *e)
+{
+    struct btrfs_ioctl_quota_rescan_args again = { 0 };
+    AUTO_CLOSE int fd = openat(c->quotas, "inconsistent", O_RDONLY | O_CLOEXEC);
+    char lost = '0';
+
+    if (fd < 0 || read(fd, &lost, 1) != 1 || lost == '0')
+        return 0;
+    (void)subvolume_ioctl(storage, BTRFS_IOC_QUOTA_RESCAN, &again); /* EINPROGRESS: it is at it */
+    return err_set(e, ERR_BUSY, "btrfs counts the use of the whole file system again");
+}
+
 int share_enforce(int storage, int sys, uint64_t bytes, struct err *e)
 {
     AUTO(count_done) struct share_count c = { .quotas = -1 };
@@ -288,7 +303,9 @@ int share_enforce(int storage, int sys, uint64_t bytes, struct err *e)
     c.quotas = subvolume_open_sysfs(sys, storage, "qgroups", O_RDONLY | O_DIRECTORY);
     if (c.quotas < 0)
         return err_sys(e, "opening the quotas in /sys");
-    r = count_entries(&c, storage, STORAGE_BOXES, count_box, e);
+    r = check_counting(&c, storage, e);
+    if (r >= 0)
+        r = count_entries(&c, storage, STORAGE_BOXES, count_box, e);
     if (r >= 0)
         r = count_entries(&c, storage, "layers", count_layer, e);
     if (r >= 0)

@@ -39,7 +39,8 @@ int share_charge(int storage, int box, const struct share_charge *c, struct err 
 int share_copy_note(int from, int to, struct err *e);
 
 /* Adds up the boxes of each owner and sets the limits of boxes so that no owner gets beyond `bytes`.
- * `sys` is /sys. Boxes that are made or removed meanwhile are left to the next call. */
+ * `sys` is /sys. Boxes that are made or removed meanwhile are left to the next call. -ERR_BUSY:
+ * the kernel does not count; it was asked to count again. */
 int share_enforce(int storage, int sys, uint64_t bytes, struct err *e);
 
 #endif
