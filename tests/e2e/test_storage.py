@@ -420,7 +420,7 @@ def a_file_system_once_made_is_used(c):
 def without_room_or_programs_it_is_memory(c):
     with Daemon(c, name="full", driver="auto", config="images: {free_min: 1024T}") as d:
         equal(host(d)["storage_driver"], "memory", "driver")
-        check("no room" in host(d)["storage_why"], host(d)["storage_why"])
+        check("too full" in host(d)["storage_why"], host(d)["storage_why"])
         equal(sorted(p.name for p in d.state.glob("storage.btrfs*")), [], "files")
     hidden = ["unshare", "-m", "sh", "-c", "mount --bind /dev/null /usr/sbin/mkfs.btrfs && exec \"$@\"", "sh"]
     d = Daemon(c, name="missing", driver="auto").start(prefix=hidden)
