@@ -277,7 +277,11 @@ OWN_MEMBERS = {
         "provider": "the interface's name for REST's extension", "provider_version": "of the backend, not of a sandbox",
         "workdir": "of the profile, which REST shows itself",
     },
-    "sandbox_list": {"provider_version": "of the backend, not of a sandbox", "sandboxes.provider": "REST's extension"},
+    "sandbox_destroy": {"kept_snapshot": "REST has it in the object `kept`, with reason and time"},
+    "sandbox_exec": {"duration_ms": "of the call, which a client of REST measures itself"},
+    "sandbox_install": {"duration_ms": "of the call, which a client of REST measures itself"},
+    "sandbox_list": {"provider_version": "of the backend, not of a sandbox", "sandboxes.provider": "REST's extension",
+                     "next_cursor": "the protocol's name for a cursor; REST calls it next"},
 }
 
 
