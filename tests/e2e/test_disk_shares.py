@@ -196,6 +196,19 @@ def a_death_at_the_hand_over_loses_no_limit(c):
                 ApiAs(d, PLAIN).post("/v1/sandboxes", {}).expect(507, code="storage_full")
 
 
+@test(only="root", because="other users reach only root's daemon")
+def snapshots_have_a_share_with_every_driver(c):
+    config = 'socket: {mode: "0666"}\nlimits: {owner: {disk: 3M}}'
+    with Daemon(c, driver="memory", config=config) as d:
+        os.chmod(d.dir, 0o755)
+        for owner, statuses in ((ApiAs(d, PLAIN), (201, 429)), (d.api, (201, 201))):
+            box = owner.post("/v1/sandboxes", {}).expect(201).json["sandbox_id"]
+            check(fill(owner, box, 2), "it cannot write")
+            for status in statuses:
+                made = owner.post(f"/v1/sandboxes/{box}/snapshot", {}).expect(status)
+                check(status == 201 or "limits.owner.disk" in made.json["detail"], f"{made}")
+
+
 @test(**ROOT)
 def an_owner_has_a_quarter_of_what_the_disk_can_be(c):
     with volume(c, "btrfs") as top, Daemon(c, driver="btrfs", state=top / "state") as d:
