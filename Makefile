@@ -18,7 +18,7 @@ RUN_BEHIND := tests/run --json $(BEHIND_TALLY)
 
 export UBSAN_OPTIONS = print_stacktrace=1
 
-.PHONY: all run check asan fuzz soak vm lint messages bench install clean behind with-tests with-clang openssl
+.PHONY: all run check check-wide asan fuzz soak vm lint messages bench install package tarball clean behind with-tests with-clang openssl
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -38,6 +38,10 @@ check:
 		[ $$ended -eq 0 ] || $(RUN) --step 'all that runs behind the tests' sh -c "exit $$ended"; true
 	@$(RUN) --build $(CLANG) --only unit,fuzz --fuzz-seconds 3; true
 	@tests/run --sum $(TALLY)
+
+# Adds to the tally of `check`.
+check-wide: all
+	@$(RUN) --build $(BUILD) --only wide -j 1 --timeout 1500
 
 behind:
 	@$(RUN_BEHIND) --step 'build with clang' $(MAKE) with-clang; true
@@ -64,6 +68,7 @@ soak: with-tests
 
 vm: with-tests
 	@BUILD=$(abspath $(BUILD)) tests/vm/run
+	@BUILD=$(abspath $(BUILD)) tests/vm/systemd
 
 lint: with-clang $(ANALYZER)/build.ninja
 	@tools/lint $(BUILD)
@@ -83,6 +88,12 @@ install: $(BUILD)/build.ninja
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
 	@ninja -C $(BUILD) --quiet
 	DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild
+
+package:
+	@tools/package $(BUILD)/package
+
+tarball:
+	@tools/tarball $(BUILD)/package
 
 clean:
 	rm -rf $(BUILD) $(CLANG) $(ANALYZER)

@@ -8,16 +8,8 @@ import re
 import signal
 
 from client import listener
-from harness import REPO, equal, main, processes, test, wait_for
-
-
-def tour():
-    """(command, expected output, expected status) of every console block."""
-    for block in re.findall(r"```console\n(.*?)```", (REPO / "README.md").read_text(), re.S):
-        for step in re.split(r"^\$ ", block, flags=re.M)[1:]:
-            command, _, rest = step.partition("\n")
-            status = re.search(r"^\[(\d+)\]\n", rest, re.M)
-            yield command, re.sub(r"^\[\d+\]\n", "", rest, flags=re.M), int(status[1]) if status else 0
+from harness import equal, main, processes, test, wait_for
+from readme import TEXT, commands, tour
 
 
 @test
@@ -45,8 +37,13 @@ def stop_daemon(path):
 
 @test
 def the_two_commands_are_there(c):
-    text = (REPO / "README.md").read_text()
-    equal(["./dev run" in text, "./dev check" in text], [True, True], "./dev run and ./dev check")
+    equal(["./dev run" in TEXT, "./dev check" in TEXT], [True, True], "./dev run and ./dev check")
+
+
+@test
+def the_package_can_be_installed(c):
+    """The lines that tests/wide plays in an empty Debian."""
+    equal((commands("./dev package"), commands("sudo apt install")), (["./dev package"], ["sudo apt install ./sandboxer_*.deb"]), "the lines that build and install the package")
 
 
 main()

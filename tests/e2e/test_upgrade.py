@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # parallel
-"""State directories of earlier versions, in tests/e2e/states: the daemon opens and uses them.
+"""State directories of earlier versions, in tests/e2e/states: the daemon opens and uses them. Sandboxes with the PID 1 of
+an earlier version: the daemon serves them, and refuses by name what their PID 1 does not know.
 
 UPGRADE_MAKE=NAME BUILD=... tests/e2e/test_upgrade.py writes states/NAME-CALLER.tar.xz with the programs of BUILD. Add one
 for each version that changes the schema or a format on disk, and keep the older ones."""
@@ -9,16 +10,18 @@ for each version that changes the schema or a format on disk, and keep the older
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 
 from client import Client
 from daemon import Daemon
-from harness import REPO, check, equal, main, test
+from harness import BUILD, PROGRAMS, REPO, check, equal, main, test, wait_for
 
 STATES = REPO / "tests/e2e/states"
 MAKE = os.environ.get("UPGRADE_MAKE")
 POLICY = {"version": 1, "network_policies": {"web": {"endpoints": [{"host": "example.com", "port": 443}]}}}
 PAUSED = "3650d"  # the archives are older than the pauses of the default configuration
+BEGAN = "cut -d' ' -f1,22 /proc/$(cat /tmp/pid)/stat"  # pid and time of its start
 TEXT = "written by an earlier version\n"
 
 
@@ -90,6 +93,53 @@ else:
             d, known = opened(c, archive)
             with d:
                 use(d, known)
+
+    def old_programs(c):
+        """The programs of this build, with the PID 1 of an earlier version."""
+        old = c.mkdir(c.dir / "old")
+        for name in PROGRAMS:
+            shutil.copy(c.programs / name, old / name)
+        shutil.copy(BUILD / "tests/old-sandboxer-init", old / "sandboxer-init")
+        (old / "sandboxer-init").chmod(0o755)
+        return old
+
+    def start_with(d, programs):
+        mine, d.c.programs = d.c.programs, programs
+        try:
+            d.start()
+        finally:
+            d.c.programs = mine
+
+    @test
+    def a_sandbox_of_an_earlier_version_is_taken_over(c):
+        d = Daemon(c)
+        start_with(d, old_programs(c))
+        cli = Client(d)
+        box = d.create()
+        cli.spawn(box, "echo $$ >/tmp/pid; echo begun; n=0; while :; do n=$((n + 1)); echo $n >/tmp/n; sleep 0.02; done")
+        cli.sh(box, "echo kept >/root/kept").expect(0)
+        wait_for(lambda: cli.sh(box, "cat /tmp/n").text, "the background process works")
+        began = cli.sh(box, BEGAN).expect(0).text
+        d.stop()
+        with d.start():
+            equal(cli.sh(box, BEGAN).expect(0).text, began, "the start of the background process")
+            seen = int(cli.sh(box, "cat /tmp/n").expect(0).text or 0)
+            wait_for(lambda: int(cli.sh(box, "cat /tmp/n").expect(0).text or 0) > seen, "the background process continues")
+            c.write("new", "from the host\n")
+            cli("cp", c.dir / "new", f"{box}:/root/new").expect(0)
+            cli("cp", f"{box}:/root/kept", c.dir / "back").expect(0)
+            equal((c.dir / "back").read_text(), "kept\n", "a file that was written before")
+            equal(cli("logs", box).expect(0).text, "begun", "the output of the background process")
+            cli("port", "--stdio", box, "8080").expect(range(1, 126), says=f"{box} was started by another version of sandboxer .*, which cannot do this; 'sandboxer stop' and 'sandboxer resume'")
+            d.works(box)
+            cli("stop", box).expect(0)
+            cli("resume", box).expect(0)
+            equal(cli.sh(box, "cat /root/kept /root/new").expect(0).text, "kept\nfrom the host", "the files after the rebuild")
+            cli("port", "--stdio", box, "8080").expect(1, says="nothing listens on port 8080")
+            other = d.create()
+            d.works(other)
+            d.destroy(other)
+            d.destroy(box)
 
 
 main()

@@ -369,6 +369,7 @@ static void connect_adopted(struct local_box *b, const char *handle)
         return;
     }
     b->state = BOX_ADOPTING;
+    local_channel_post_request(b, CONTROL_PING, TAG_NONE);
     local_channel_post_request(b, CONTROL_LIST, TAG_LIST);
 }
 

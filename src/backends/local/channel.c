@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The control connection of one box: its send queue, and the dispatch of received messages. */
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,20 +162,42 @@ static void flush_outbox(struct local_box *b)
     loop_fd_want(&b->channel.fd, LOOP_READ, NULL);
 }
 
+static void on_control_pong(struct local_box *b, const union supervisor_message *m,
+                            struct ipc_fds *fds)
+{
+    memcpy(b->release, m->pong.release, sizeof b->release);
+    b->other_release = strcmp(b->release, SANDBOXER_VERSION) != 0;
+}
+
+/* PID 1 has refused a message before it served it: its version does not know the request. */
+static void explain_unknown_request(const struct local_box *b, struct control_failed *m)
+{
+    if (m->code != ERR_UNSUPPORTED || strcmp(m->step, "request") != 0)
+        return;
+    m->sys = EOPNOTSUPP;
+    snprintf(m->msg, sizeof m->msg,
+             "%.28s was started by another version of sandboxer (%.16s), which cannot do this; "
+             "'sandboxer stop' and 'sandboxer resume' rebuild it with version " SANDBOXER_VERSION,
+             b->backend.id, b->release[0] ? b->release : "before 0.1.0");
+}
+
 static void on_control_failed(struct local_box *b, const union supervisor_message *message,
                               struct ipc_fds *fds)
 {
-    const struct control_failed *m = &message->failed;
+    struct control_failed m = message->failed;
 
-    if (m->head.tag == TAG_LIST || m->head.tag == TAG_USAGE || m->head.tag == TAG_LAST_USAGE)
-        local_on_refused(b, m);
-    else if (!local_hold_on_failed(b, m) && !local_egress_on_failed(b, m) &&
-             !local_dial_on_failed(b, m))
-        local_process_on_failed(b, m);
+    if (b->other_release)
+        explain_unknown_request(b, &m);
+    if (m.head.tag == TAG_LIST || m.head.tag == TAG_USAGE || m.head.tag == TAG_LAST_USAGE)
+        local_on_refused(b, &m);
+    else if (!local_hold_on_failed(b, &m) && !local_egress_on_failed(b, &m) &&
+             !local_dial_on_failed(b, &m))
+        local_process_on_failed(b, &m);
 }
 
-/* Other messages (PONG, KILLED) are ignored. */
+/* Other messages (KILLED) are ignored. */
 static local_message_fn *const handlers[] = {
+    [CONTROL_PONG] = on_control_pong,
     [CONTROL_STARTED] = local_process_on_started,
     [CONTROL_ATTACHED] = local_process_on_attached,
     [CONTROL_EXITED] = local_process_on_exited,

@@ -373,6 +373,8 @@ struct local_box {
     uint32_t maker_generation;
     struct buf defaults; /* of its starts */
 
+    bool other_release;                /* an adopted box: its PID 1 is not of this version … */
+    char release[CONTROL_RELEASE_MAX]; /* … but of this one; "" if it does not name it */
     struct local_channel channel;
     struct process_table processes;
     struct local_probe probe;

@@ -88,7 +88,7 @@ static void on_backend_dialled(struct backend_dial *d, int r, const struct err *
     struct loop *l = op->sandbox->control->loop;
     struct err why;
 
-    if (r < 0 && e->sys)
+    if (r < 0 && e->sys && e->code != ERR_UNSUPPORTED)
         retry_or_fail_dial(op, e->sys);
     else if (r < 0)
         fail_dial(op, e);

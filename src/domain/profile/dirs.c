@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/own.h"
 #include "domain/profile/catalog.h"
 #include "domain/profile/shipped.h"
 
@@ -35,22 +36,41 @@ static int add_profile_dir(struct dir_list *l, struct str dir)
     return 0;
 }
 
+/* Of a program in a build directory, and of one in the tree that it was installed or unpacked to. */
+static const struct {
+    const char *program, *profiles;
+} shipped_beside[] = {
+    { "", "/profiles" },
+    { "/libexec/sandboxer", "/share/sandboxer/profiles" },
+    { "/bin", "/share/sandboxer/profiles" },
+};
+
+bool dirs_beside(struct str program, char *out, size_t cap)
+{
+    const char *slash = program.n ? memrchr(program.p, '/', program.n) : NULL;
+    struct str dir = { program.p, slash ? (size_t)(slash - program.p) : 0 };
+    struct stat st;
+
+    for (size_t i = 0; slash && i < COUNT_OF(shipped_beside); i++) {
+        struct str end = str_from(shipped_beside[i].program);
+
+        if (!str_ends(dir, end))
+            continue;
+        if (snprintf(out, cap, "%.*s%s", (int)(dir.n - end.n), dir.p, shipped_beside[i].profiles) <
+                (int)cap &&
+            stat(out, &st) == 0 && S_ISDIR(st.st_mode))
+            return true;
+    }
+    return false;
+}
+
 void dirs_shipped(char *out, size_t cap)
 {
-    ssize_t n = readlink("/proc/self/exe", out, cap - 1);
-    struct stat st;
-    char *slash;
+    char self[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self);
 
-    out[n > 0 ? n : 0] = '\0';
-    slash = strrchr(out, '/');
-    if (slash) {
-        size_t left = cap - (size_t)(slash - out);
-
-        if (snprintf(slash, left, "/profiles") < (int)left && stat(out, &st) == 0 &&
-            S_ISDIR(st.st_mode))
-            return;
-    }
-    snprintf(out, cap, "%s", PROFILE_SHIPPED_DIR);
+    if (!dirs_beside((struct str){ self, n > 0 ? (size_t)n : 0 }, out, cap))
+        snprintf(out, cap, "%s", PROFILE_SHIPPED_DIR);
 }
 
 static int add_user(struct dir_list *l)

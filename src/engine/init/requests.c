@@ -59,9 +59,9 @@ static int serve_kill(int conn, struct err *e)
 
 static int serve_control_ping(int conn, struct err *e)
 {
-    struct control_head pong;
+    struct control_pong pong = { .release = SANDBOXER_VERSION };
 
-    return answer_request(conn, &pong, CONTROL_PONG, sizeof pong);
+    return answer_request(conn, &pong.head, CONTROL_PONG, sizeof pong);
 }
 
 static struct control_proc describe_proc(const struct proc *p)

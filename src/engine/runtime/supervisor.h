@@ -24,6 +24,7 @@ int supervisor_query_socket_owner(int sock, uint32_t tag, uint64_t inode, struct
  * `procs` and `who_is` are still read with control_procs_at() and the like. */
 union supervisor_message {
     struct control_head head;
+    struct control_pong pong;
     struct control_started started;
     struct control_failed failed;
     struct control_exited exited;

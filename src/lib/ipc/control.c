@@ -208,6 +208,7 @@ static int check_body(const struct control_head *h, size_t n, struct err *e)
     const struct control_procs *p = m;
     const struct control_exited *exited = m;
     const struct control_failed *failed = m;
+    const struct control_pong *pong = m;
     const struct control_dial *dial = m;
     int r;
 
@@ -227,6 +228,8 @@ static int check_body(const struct control_head *h, size_t n, struct err *e)
     case CONTROL_FAILED:
         r = check_ends(failed->step, sizeof failed->step, e);
         return r < 0 ? r : check_ends(failed->msg, sizeof failed->msg, e);
+    case CONTROL_PONG:
+        return n < sizeof *pong ? 0 : check_ends(pong->release, sizeof pong->release, e);
     case CONTROL_KILL:
         return check_kill(m, e);
     case CONTROL_DIAL:
@@ -285,8 +288,9 @@ int control_check(const void *message, size_t n, struct err *e)
     if (n < sizeof *h || h->magic != CONTROL_MAGIC)
         return err_set(e, ERR_INVALID, "not a control message");
     if (h->version != CONTROL_VERSION)
-        return err_set(e, ERR_UNSUPPORTED, "control protocol %u; this is %d", h->version,
-                       CONTROL_VERSION);
+        return err_set(e, ERR_UNSUPPORTED,
+                       "the other end speaks control protocol %u, this version of sandboxer %d",
+                       h->version, CONTROL_VERSION);
     if (h->size != n || n > IPC_MESSAGE_MAX)
         return err_set(e, ERR_INVALID, "a control message of %u bytes in a packet of %zu", h->size,
                        n);

@@ -65,7 +65,8 @@
  *   - a new meaning is a new type, flag, scope or `what`; PID 1 answers an unknown one with
  *     CONTROL_FAILED and ERR_UNSUPPORTED, and the connection remains usable;
  *   - PID 1 sends only answers to requests, and news about processes that were started.
- */
+ * A client that finds a sandbox sends CONTROL_PING first: the answer names the release of PID 1, for
+ * the error about a request that it does not know. */
 #ifndef LIB_IPC_CONTROL_H
 #define LIB_IPC_CONTROL_H
 
@@ -89,6 +90,7 @@ enum {
     CONTROL_EXES_MAX = 24,      /* different ones in one answer */
     CONTROL_WHO_MAX = 128,      /* pending CONTROL_WHO requests of one connection */
     CONTROL_WHO_IS_MAX = 32768, /* bytes of an answer, most of them paths */
+    CONTROL_RELEASE_MAX = 32,   /* bytes of a version, with NUL */
     CONTROL_FIRST_ANSWER = 64,  /* types below are requests */
 };
 
@@ -186,6 +188,12 @@ struct control_one {
     struct control_head head;
     uint32_t proc;
     uint32_t pad;
+};
+
+struct control_pong {
+    struct control_head head;
+    char release
+        [CONTROL_RELEASE_MAX]; /* the version that PID 1 belongs to; "" if it is older than this field */
 };
 
 /* STARTED, FAILED and EXITED carry the tag of the CONTROL_START, or 0 if that came on another

@@ -12,6 +12,7 @@ TEST(what_a_request_got_wrong_is_told_apart)
     CHECK_INT(backend_fault_code(EISDIR), ERR_INVALID);
     CHECK_INT(backend_fault_code(ENOTEMPTY), ERR_CONFLICT);
     CHECK_INT(backend_fault_code(ENOSPC), ERR_FULL);
+    CHECK_INT(backend_fault_code(EOPNOTSUPP), ERR_UNSUPPORTED);
 }
 
 TEST(everything_else_stays_a_failure_of_the_system)

@@ -2,6 +2,7 @@
 #include "domain/profile/dirs.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -55,6 +56,46 @@ TEST(defaults_by_user)
     setenv("HOME", "/home/u", 1);
     CHECK_STR(str_from(list((struct json_strs){ 0 }).p[2]), "/home/u/.config/sandboxer/profiles");
     CHECK(seteuid(getuid()) == 0); /* for the leak checker */
+}
+
+/* Makes DIR/NAME, and its parents. */
+static void make_below(const char *dir, const char *name)
+{
+    char command[128];
+
+    snprintf(command, sizeof command, "mkdir -p %s/%s", dir, name);
+    CHECK(system(command) == 0);
+}
+
+TEST(profiles_move_with_their_program)
+{
+    static const struct {
+        const char *program, *profiles;
+    } rows[] = {
+        { "build/sandboxer", "build/profiles" },
+        { "tree/bin/sandboxer", "tree/share/sandboxer/profiles" },
+        { "tree/libexec/sandboxer/sandboxerd", "tree/share/sandboxer/profiles" },
+        { "tree/sandboxer", NULL },
+        { "elsewhere/bin/sandboxer", NULL },
+        { "tree/libexec/sandboxerd", NULL },
+    };
+    char top[] = "/tmp/dirs-XXXXXX", program[64], expected[64], found[PATH_MAX], command[32];
+
+    CHECK(mkdtemp(top) != NULL);
+    make_below(top, "build/profiles");
+    make_below(top, "tree/share/sandboxer/profiles");
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        snprintf(program, sizeof program, "%s/%s", top, rows[i].program);
+        snprintf(expected, sizeof expected, "%s/%s", top, rows[i].profiles ? rows[i].profiles : "");
+        CHECK_INT(dirs_beside(str_from(program), found, sizeof found), rows[i].profiles != NULL);
+        if (rows[i].profiles)
+            CHECK_STR(str_from(found), expected);
+        CHECK(!dirs_beside(str_from(program), found, 8));
+    }
+    snprintf(command, sizeof command, "rm -r %s", top);
+    CHECK(system(command) == 0);
+    CHECK(!dirs_beside(STR(""), found, sizeof found));
+    CHECK(!dirs_beside(STR("sandboxer"), found, sizeof found));
 }
 
 TEST(bad_lists)

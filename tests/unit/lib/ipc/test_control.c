@@ -103,6 +103,23 @@ TEST(every_plain_message)
     }
 }
 
+TEST(the_release_of_pid_1)
+{
+    struct control_pong *pong = (void *)&m, read;
+
+    plain(CONTROL_PONG, sizeof *pong);
+    memcpy(pong->release, "1.2.3", sizeof "1.2.3");
+    CHECK_INT(check(), 0);
+    control_read(pong, &read, sizeof read);
+    CHECK_STR(str_from(read.release), "1.2.3");
+    memset(pong->release, 'x', sizeof pong->release);
+    CHECK_INT(check(), -ERR_INVALID);
+    plain(CONTROL_PONG, sizeof pong->head); /* from a PID 1 that does not name it */
+    CHECK_INT(check(), 0);
+    control_read(pong, &read, sizeof read);
+    CHECK_STR(str_from(read.release), "");
+}
+
 TEST(every_type_there_is_not)
 {
     for (unsigned type = 0; type < 65536; type++) {
