@@ -15,7 +15,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from harness import Failure, Skip, check, wait_for
+from harness import Failure, Skip, check, processes, wait_for
 
 RELEASE = "bookworm"
 MONTH = 30 * 86400  # an archive that is older is made again
@@ -106,7 +106,7 @@ class Debian:
     def __exit__(self, *_):
         self.holder.kill()
         self.holder.wait()
-        wait_for(lambda: not os.path.exists(f"/proc/{self.first}"), "the processes of the Debian end")
+        wait_for(lambda: int(self.first) not in processes(), "the processes of the Debian end")
 
     def __call__(self, script, user="root", seconds=INSTALL_SECONDS, **env):
         """Runs a script of the shell inside; its result."""

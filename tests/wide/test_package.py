@@ -97,7 +97,7 @@ def the_package_holds_what_a_system_needs(c):
 @test(seconds=300, **ROOT)
 def lintian_has_no_complaints(c):
     changes = next((WORK / VERSION).glob("*.changes"))
-    said = subprocess.run(["lintian", "--allow-root", "--fail-on", "error,warning", "--show-overrides", changes], capture_output=True, text=True, check=False)
+    said = subprocess.run(["lintian", "--allow-root", "--fail-on", "error,warning", changes], capture_output=True, text=True, check=False)
     equal(said.returncode, 0, f"the status of lintian:\n{said.stdout}{said.stderr}\nstatus")
     complaints = [line for line in said.stdout.splitlines() if line.startswith(("E:", "W:"))]
     equal(complaints, [], "complaints")
@@ -182,7 +182,7 @@ def an_upgrade_leaves_a_running_sandbox_alone(c):
         upgraded = apt_install(debian)
         check("a daemon of the old version is running" in upgraded.out.decode() + upgraded.notes, f"it does not say so:\n{upgraded}")
         end_daemon(debian)
-        equal(debian("sandboxer exec -q true 2>/dev/null; sandboxer version | tr -s ' '").text.splitlines()[:2], [f"sandboxer: {NEXT}", f"daemon: {NEXT}"], "the versions")
+        equal(debian("sandboxer list -q >/dev/null; sandboxer version | tr -s ' '").text.splitlines()[:2], [f"sandboxer: {NEXT}", f"sandboxerd: {NEXT}"], "the versions")
         equal(debian(f"sandboxer exec {box} -- cat /tmp/file").expect(0).text, "kept", "a file that was written before")
         equal(debian(f"sandboxer exec {box} -- {BEGAN}").expect(0).text, began, "the start of the background process")
         now = int(debian(f"sandboxer exec {box} -- cat /tmp/n").expect(0).text)
@@ -200,7 +200,7 @@ def a_purge_keeps_the_data_that_it_names(c):
         debian(f"sandboxer exec {box} -- sh -c 'echo kept >/root/file'; sandboxer exec -d {box} -- sleep 1000").expect(0)
         debian("apt-get -q remove sandboxer").expect(0)
         equal(daemon(debian), [], "daemons that run without the package")
-        equal(debian("pgrep -x sleep | wc -l; true").text.split()[:1], ["1"] if shutil.which("pgrep") and debian.path("/usr/bin/pgrep").exists() else [], "processes of sandboxes")
+        equal(debian("readlink /proc/[0-9]*/exe | grep memfd:sandboxer").text, "", "supervisors of sandboxes that run without the package")
         purged = debian("apt-get -q purge sandboxer").expect(0)
         check(f"rm -rf {STATE}" in purged.out.decode(), f"it does not name the data:\n{purged}")
         debian("apt-get -q autoremove --purge").expect(0)
