@@ -28,8 +28,8 @@ BEGAN = """sh -c 'cut -d" " -f1,22 /proc/$(cat /tmp/pid)/stat'"""  # pid and tim
 ROOT = {"only": "root", "because": "an empty Debian needs root"}
 
 # What is not the package's: records of dpkg, apt and the log; files that programs of the base system regenerate.
-REGENERATED = re.compile(r"/(var/(lib/(dpkg|apt|systemd|pam|ucf|dbus)|cache|log)|etc/(\.pwd\.lock|(passwd|group|g?shadow|subuid|subgid)-?"
-                         r"|ld\.so\.cache|machine-id)|root|home|tmp|run|proc|sys|dev|mnt)(/|$)")
+REGENERATED = re.compile(r"/(var/(lib/(dpkg|apt|systemd|private|pam|ucf|dbus)|cache|log)|etc/(\.pwd\.lock|(passwd|group|g?shadow|subuid|subgid)-?"
+                         r"|ld\.so\.cache|machine-id|mtab)|root|home|tmp|run|proc|sys|dev|mnt)(/|$)")
 
 
 def package(version):
@@ -110,7 +110,7 @@ def an_empty_debian_is_there(c):
     WORK.mkdir(parents=True, exist_ok=True)
     unpack(WORK, TREE)
     with Debian(c, TREE) as debian:
-        debian("apt-get -q update && apt-get -q install --no-install-recommends python3-minimal curl").expect(0)
+        debian("apt-get -q update && apt-get -q install --no-install-recommends python3-minimal curl ca-certificates").expect(0)
         debian("useradd --create-home user").expect(0)
         (TREE / "before").write_text("\n".join(all_files(debian)))
 
