@@ -144,9 +144,9 @@ static void log_invalid_profiles(const struct catalog *c)
 bool control_is_idle(struct control *c)
 {
     return c->open && control_count(c) == 0 && c->changes == 0 && !c->event_delivery &&
-           !list_first(&c->digest_queue->waiting) && !c->digest_queue->layer[0] && !c->digests &&
-           !c->dedup && !c->flatten_queue && !c->pruning && !c->rotating &&
-           !list_first(&c->audit_checks) && images_are_idle(c);
+           !list_first(&c->digest_queue->waiting) && !c->digest_queue->layer[0] && !c->dedup &&
+           !c->flatten_queue && !c->pruning && !c->rotating && !list_first(&c->audit_checks) &&
+           images_are_idle(c);
 }
 
 int control_reload_profiles(struct control *c, struct err *e)
