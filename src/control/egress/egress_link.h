@@ -14,6 +14,7 @@
 #include "control/egress/policy_text.h"
 #include "backends/backend.h"
 #include "lib/quota/quota.h"
+#include "lib/quota/turns.h"
 
 struct control;
 struct profile;
@@ -48,7 +49,7 @@ struct egress_links {
     struct quota log_bytes;            /* by owner */
     uint64_t dropped; /* bytes of logs that were removed before their retention time */
     struct who_known known[WHO_CACHE_N];
-    unsigned hashing; /* programs being hashed */
+    struct turns hashing; /* of programs, by account: egress_link_who.c */
 };
 
 int egress_links_open(struct control *c, struct err *e);

@@ -176,4 +176,8 @@ uint64_t egress_link_part_max(const struct control *c);
 bool egress_link_find_cut(const struct control *c, const char *box, uint32_t part,
                           struct egress_head_record *ret);
 
+/* --- egress_link_who.c --- */
+
+void egress_links_open_hashing(struct control *c);
+
 #endif

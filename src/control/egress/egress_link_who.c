@@ -11,20 +11,24 @@
 
 #include "base/own.h"
 #include "control/egress/egress_link_internal.h"
+#include "control/owner/owner_share.h"
 #include "control/plane/plane.h"
 #include "lib/crypto/encode.h"
 #include "lib/crypto/hash.h"
 #include "engine/egress/wire.h"
 
 enum {
-    HASHES_MAX = 64,           /* programs being hashed at once */
-    PIECE = 256 << 10,         /* bytes of one read */
-    PROGRAM_MAX = 1 << 30,     /* larger programs have no identity */
+    HASHES_MAX = 2,        /* programs being hashed at once: threads that the store shares … */
+    HASHES_SHARE = 1,      /* … for one owner … */
+    HASHES_WAIT_MAX = 64,  /* … of which so many wait */
+    PIECE = 256 << 10,     /* bytes of one read */
+    PROGRAM_MAX = 1 << 30, /* larger programs have no identity */
     CACHE_SLOTS = WHO_CACHE_N, /* each program has one slot: a later one replaces it */
 };
 
 struct program_hashing {
     struct thread_job job;
+    struct turn turn;
     struct control *control;
     struct wire_who_is answer;
     char box[ID_MAX];
@@ -103,12 +107,23 @@ static void answer_worker(struct control *c, const char *box, uint64_t starts,
         egress_worker_send(w, m, sizeof *m, NULL, 0);
 }
 
-static void on_program_hashed(struct thread_job *j, enum work_end end)
+void egress_links_open_hashing(struct control *c)
 {
-    struct program_hashing *h = container_of(j, struct program_hashing, job);
+    struct turns *t = &c->egress_links->hashing;
+    struct quota_limits running = quota_token_limits(HASHES_SHARE),
+                        waiting = quota_token_limits(HASHES_WAIT_MAX);
+
+    running.total = HASHES_MAX;
+    turns_init(t, c->loop);
+    quota_init(&t->running, &running, "programs being hashed", "", "a fixed limit");
+    quota_init(&t->waiting, &waiting, "programs that wait to be hashed", "", "a fixed limit");
+}
+
+static void finish_hashing(struct program_hashing *h)
+{
     struct control *c = h->control;
 
-    if (end == THREAD_RAN && h->good) {
+    if (h->good) {
         struct who_known *k = find_who_slot(c, &h->file);
 
         k->file = h->file;
@@ -118,9 +133,25 @@ static void on_program_hashed(struct thread_job *j, enum work_end end)
     }
     answer_worker(c, h->box, h->starts, &h->answer);
     drop_fd(&h->fd);
-    c->egress_links->hashing--;
+    turns_leave(&c->egress_links->hashing, &h->turn);
     c->changes--;
     free(h);
+}
+
+static void on_program_hashed(struct thread_job *j, enum work_end end)
+{
+    struct program_hashing *h = container_of(j, struct program_hashing, job);
+
+    h->good = h->good && end == THREAD_RAN;
+    finish_hashing(h);
+}
+
+static void on_hashing_turn(struct turn *t)
+{
+    struct program_hashing *h = container_of(t, struct program_hashing, turn);
+
+    if (thread_submit(h->control->work, &h->job, NULL, read_program, on_program_hashed, NULL) < 0)
+        finish_hashing(h);
 }
 
 /* Whether it is an ancestor of all holders. */
@@ -167,21 +198,20 @@ static bool fill_who_answer(struct wire_who_is *m, const struct backend_who *w)
 static bool begin_hashing(struct control *c, const char *box, uint64_t starts,
                           const struct wire_who_is *m, int fd, const struct who_file *f)
 {
-    struct program_hashing *h;
+    const struct egress_link *o = egress_link_find(c, box);
+    const struct account a = account_of(c, o ? o->owner : "", o ? o->family : "");
+    const struct quota_who who = account_holder(&a);
+    struct program_hashing *h = new0(sizeof *h);
 
-    if (c->egress_links->hashing >= HASHES_MAX)
-        return false;
-    h = new0(sizeof *h);
     *h = (struct program_hashing){ .control = c, .answer = *m, .starts = starts, .file = *f };
     snprintf(h->box, sizeof h->box, "%s", box);
     h->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
     if (h->fd < 0 ||
-        thread_submit(c->work, &h->job, NULL, read_program, on_program_hashed, NULL) < 0) {
+        turns_join(&c->egress_links->hashing, &h->turn, &who, false, on_hashing_turn, NULL) < 0) {
         drop_fd(&h->fd);
         free(h);
         return false;
     }
-    c->egress_links->hashing++;
     c->changes++; /* closing waits for it */
     return true;
 }

@@ -150,6 +150,7 @@ int egress_links_open(struct control *c, struct err *e)
         c->config->egress.workers ? (long)c->config->egress.workers : sysconf(_SC_NPROCESSORS_ONLN);
 
     x->dir = -1;
+    egress_links_open_hashing(c);
     if (mkdirat(c->context.state, "egress", 0700) < 0 && errno != EEXIST)
         return err_sys(e, "creating the directory of egress logs");
     x->dir = openat(c->context.state, "egress", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -181,6 +182,7 @@ void egress_links_close(struct control *c)
         own_worker_free(container_of(l, struct egress_link_worker, link));
     free(x->workers);
     egress_link_room_close(c);
+    turns_done(&x->hashing);
     map_done(&x->by_box);
     if (x->workers)
         drop_fd(&x->dir);

@@ -12,6 +12,8 @@
 
 enum {
     TASKS_MAX = 1024,
+    TASKS_HOLDER_MAX = TASKS_MAX / 4,
+    TASKS_FAMILY_MAX = TASKS_HOLDER_MAX / 8 * 7,
     TASKS_PEER_MAX = 64,
     BYTES_MAX = 128 << 20,     /* of all results */
     BYTES_PEER_MAX = 16 << 20, /* … per peer: at least one message */
@@ -28,7 +30,8 @@ static const char *const status_names[] = { "working", "input_required", "comple
 struct mcp_task {
     struct link link;
     struct mcp_server *server;
-    char id[ID_MAX], key[MCP_PEER_MAX]; /* key: the owner, as mcp_session.key */
+    char id[ID_MAX], key[MCP_PEER_MAX];              /* key: the owner, as mcp_session.key … */
+    char holder[MCP_PEER_MAX], family[MCP_PEER_MAX]; /* … and as its holder and family */
     enum task_status status;
     int64_t created_ns, updated_ns; /* wall clock */
     struct mcp_request *request;    /* until it has finished */
@@ -68,13 +71,30 @@ struct task_load {
     struct mcp_task *oldest; /* finished one, or NULL */
 };
 
-/* The load of one owner, or of all if key is NULL. */
-static struct task_load measure_task_load(struct mcp_server *s, const char *key)
+/* The scopes of limits: the tasks with the same text at `at`. */
+static const struct task_scope {
+    size_t at;
+    bool all; /* every task */
+    size_t tasks, bytes;
+} scopes[] = {
+    { offsetof(struct mcp_task, key), false, TASKS_PEER_MAX, BYTES_PEER_MAX },
+    { offsetof(struct mcp_task, family), false, TASKS_FAMILY_MAX, BYTES_MAX / 4 / 8 * 7 },
+    { offsetof(struct mcp_task, holder), false, TASKS_HOLDER_MAX, BYTES_MAX / 4 },
+    { 0, true, TASKS_MAX, BYTES_MAX },
+};
+
+static const char *get_scope_text(const struct task_scope *x, const struct mcp_task *t)
+{
+    return (const char *)t + x->at;
+}
+
+/* The load of the tasks in the same scope as `of`. */
+static struct task_load measure_task_load(const struct task_scope *x, const struct mcp_task *of)
 {
     struct task_load l = { 0 };
 
-    LIST_EACH (struct mcp_task, t, &s->tasks, link) {
-        if (key && strcmp(key, t->key) != 0)
+    LIST_EACH (struct mcp_task, t, &of->server->tasks, link) {
+        if (!x->all && strcmp(get_scope_text(x, of), get_scope_text(x, t)) != 0)
             continue;
         l.tasks++;
         l.bytes += t->text.n;
@@ -84,20 +104,30 @@ static struct task_load measure_task_load(struct mcp_server *s, const char *key)
     return l;
 }
 
-/* Drops finished tasks until `tasks` and `bytes` more fit; false if they still do not. */
-static bool make_task_room(struct mcp_server *s, const char *key, size_t tasks, size_t bytes)
+/* Drops finished tasks of a scope until `tasks` and `bytes` more fit. */
+static bool make_scope_room(const struct task_scope *x, const struct mcp_task *of, size_t tasks,
+                            size_t bytes)
 {
-    const size_t most_tasks = key ? TASKS_PEER_MAX : TASKS_MAX;
-    const size_t most_bytes = key ? BYTES_PEER_MAX : BYTES_MAX;
-    struct task_load l = measure_task_load(s, key);
+    struct task_load l = measure_task_load(x, of);
 
-    for (; l.tasks + tasks > most_tasks || l.bytes + bytes > most_bytes;
-         l = measure_task_load(s, key)) {
+    for (; l.tasks + tasks > x->tasks || l.bytes + bytes > x->bytes; l = measure_task_load(x, of)) {
         if (!l.oldest)
             return false;
         task_free(l.oldest);
     }
     return true;
+}
+
+/* The same in each scope of a task; false if they still do not fit. The client's own tasks go
+ * first, then those of its family and of its holder. */
+static bool make_task_room(const struct mcp_task *of, size_t tasks, size_t bytes)
+{
+    bool fits = true;
+
+    for (size_t i = 0; i < COUNT_OF(scopes); i++)
+        if (scopes[i].all || get_scope_text(&scopes[i], of)[0])
+            fits = make_scope_room(&scopes[i], of, tasks, bytes) && fits;
+    return fits;
 }
 
 /* --- members of answers --- */
@@ -127,24 +157,25 @@ static void set_task_status(struct mcp_task *t, enum task_status to)
 
 static int new_mcp_task(struct mcp_request *r, struct mcp_task **ret, struct err *e)
 {
-    struct mcp_server *s = r->session->server;
-    struct mcp_task *t;
+    const struct mcp_session *of = r->session;
+    struct mcp_server *s = of->server;
+    struct mcp_task *t = new0(sizeof *t);
     int res;
 
-    if (!make_task_room(s, r->session->key, 1, 0) || !make_task_room(s, NULL, 1, 0))
-        return err_set(
-            e, ERR_BUSY,
-            "the limit of tasks is reached (%d per client, %d in total); wait for some to "
-            "end",
-            TASKS_PEER_MAX, TASKS_MAX);
-    t = new0(sizeof *t);
-    res = id_make("tsk_", t->id, e);
+    t->server = s;
+    snprintf(t->key, sizeof t->key, "%s", of->key);
+    snprintf(t->holder, sizeof t->holder, "%s", of->holder);
+    snprintf(t->family, sizeof t->family, "%s", of->family);
+    res = make_task_room(t, 1, 0)
+              ? id_make("tsk_", t->id, e)
+              : err_set(e, ERR_BUSY,
+                        "the limit of tasks is reached (%d per client, %d per owner, %d in total); "
+                        "wait for some to end",
+                        TASKS_PEER_MAX, TASKS_HOLDER_MAX, TASKS_MAX);
     if (res < 0) {
         free(t);
         return res;
     }
-    t->server = s;
-    snprintf(t->key, sizeof t->key, "%s", r->session->key);
     t->created_ns = t->updated_ns = clock_wall();
     buf_init(&t->text, MCP_MESSAGE_MAX);
     list_append(&s->tasks, &t->link);
@@ -216,8 +247,7 @@ void mcp_task_deliver(struct mcp_request *r)
 
     r->task = NULL;
     if (!r->cancelled) {
-        make_task_room(t->server, t->key, 0, r->text.n);
-        make_task_room(t->server, NULL, 0, r->text.n);
+        make_task_room(t, 0, r->text.n);
         store_task_result(t, r);
     }
     t->request = NULL;

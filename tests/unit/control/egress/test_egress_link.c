@@ -1021,6 +1021,38 @@ TEST(a_program_is_told_with_its_hash)
     finish(s);
 }
 
+/* Hashing reads up to a GiB on the threads that the store needs, too. */
+TEST(programs_of_one_owner_leave_turns_to_those_of_others)
+{
+    struct backend_exe exe = { .path = "/usr/bin/x", .fd = -1 };
+    struct backend_holder holder = { .pid = 5, .exe = &exe };
+    const struct backend_who who = { .holders = &holder, .n = 1, .exes = &exe, .n_exes = 1 };
+    const struct quota *waiting, *running;
+    struct sandbox *one, *other;
+
+    open_plane();
+    waiting = &fix.control->egress_links->hashing.waiting;
+    running = &fix.control->egress_links->hashing.running;
+    one = create();
+    snprintf(fix.caller.owner, sizeof fix.caller.owner, "uid:1001");
+    other = create();
+    make_file(fix.scratch.dir, "x", "abc");
+    exe.fd = openat(fix.scratch.dir, "x", O_RDONLY | O_CLOEXEC);
+    for (int i = 0; i < 100; i++)
+        egress_link_on_who(fix.control, one->box, 0, 0, NULL, &who);
+    CHECK_INT(waiting->used, 64);
+    egress_link_on_who(fix.control, other->box, 0, 0, NULL, &who);
+    CHECK_INT(waiting->used, 65);
+    while (waiting->used || running->used) {
+        CHECK(running->used <= 2);
+        CHECK(quota_used(running, STR("uid:1000")) <= 1);
+        CHECK_OK(loop_run_once(&fix.loop, NS_PER_S, &e), e);
+    }
+    close(exe.fd);
+    end(one);
+    finish(other);
+}
+
 /* --- places: the supervisor's answers are ours --- */
 
 static struct {

@@ -413,6 +413,39 @@ TEST(only_so_many_tasks_of_a_peer_are_kept)
     mcp_server_done(&world_server);
 }
 
+/* One client of a family or a holder after the other, each with as many tasks as it may have. */
+static unsigned fill_with_tasks(const char *peers)
+{
+    size_t before = world_server.n_tasks;
+
+    for (int n = 0; n < 32; n++) {
+        snprintf(world_session->key, sizeof world_session->key, "%s%d", peers, n);
+        for (int i = 0; i < 64; i++)
+            world_say(NEW("1", "tools/call", TASKS, ",\"name\":\"job\""));
+    }
+    return (unsigned)(world_server.n_tasks - before);
+}
+
+TEST(all_clients_of_one_holder_have_one_share_of_tasks)
+{
+    char id[64];
+
+    world_open();
+    snprintf(world_session->key, sizeof world_session->key, "other");
+    snprintf(world_session->holder, sizeof world_session->holder, "other");
+    end_job(write_text, &(struct str){ "mine", 4 }, id);
+    snprintf(world_session->holder, sizeof world_session->holder, "hog");
+    snprintf(world_session->family, sizeof world_session->family, "part");
+    CHECK_INT(fill_with_tasks("p"), 224);
+    world_session->family[0] = '\0';
+    CHECK_INT(fill_with_tasks("q"), 32);
+    snprintf(world_session->key, sizeof world_session->key, "other");
+    snprintf(world_session->holder, sizeof world_session->holder, "other");
+    HAS(task_get(id), "{\"said\":\"mine\"}");
+    HAS(world_say(NEW("1", "tools/call", TASKS, ",\"name\":\"job\"")), "\"resultType\":\"task\"");
+    mcp_server_done(&world_server);
+}
+
 TEST(only_so_much_of_what_tasks_answer_is_kept)
 {
     AUTO(buf_done) struct buf much = BUF_INIT(4 << 20);
