@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "lib/json/reader.h"
 #include "lib/net/host.h"
 #include "domain/package_hosts/package_hosts.h"
 #include "domain/policy/egress.h"
+#include "domain/policy/egress_check.h"
 #include "domain/policy/egress_file.h"
 #include "domain/policy/egress_names.h"
 #include "domain/policy/egress_sources.h"
@@ -177,29 +179,32 @@ bool policy_wanted(const struct profile *p, const struct create_request *q)
     return q->egress.given || p->network.egress.n;
 }
 
-static int read_policy_source(struct str text, struct arena *a, struct egress_policy *ret,
-                              struct err *e)
+static int read_policy_source(struct str text, struct arena *a, const struct policy_bounds *b,
+                              struct egress_policy *ret, struct err *e)
 {
     size_t n = 0;
+    int r;
 
     while (n < text.n && strchr(" \t\r\n", text.p[n]))
         n++;
-    return n < text.n && text.p[n] == '{' ? egress_policy_from_json(text, a, ret, e)
-                                          : egress_policy_read(text, a, ret, e);
+    r = n < text.n && text.p[n] == '{' ? egress_policy_from_json(text, a, ret, e)
+                                       : egress_policy_read(text, a, ret, e);
+    return r < 0 || b->past ? r : egress_check_times(ret, clock_wall(), e);
 }
 
-static int add_policy_part(struct policy_parts *x, const struct json *v, struct err *e)
+static int add_policy_part(struct policy_parts *x, const struct json *v,
+                           const struct policy_bounds *b, struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(REQUEST_JSON_MAX);
     struct json_writer w;
     int r;
 
     if (v->type == JSON_STR)
-        return read_policy_source(v->s, &x->arena, &x->own[x->n], e);
+        return read_policy_source(v->s, &x->arena, b, &x->own[x->n], e);
     json_writer_init(&w, &text, JSON_COMPACT);
     json_put_tree(&w, v);
     r = json_writer_finish(&w, e);
-    return r < 0 ? r : egress_policy_from_json(buf_str(&text), &x->arena, &x->own[x->n], e);
+    return r < 0 ? r : read_policy_source(buf_str(&text), &x->arena, b, &x->own[x->n], e);
 }
 
 /* The profile's variables, as programs see them. */
@@ -294,7 +299,7 @@ static int add_request_parts(struct policy_parts *x, const struct profile *p,
         count_part(x);
     }
     if (r >= 0 && q->policy) {
-        r = err_wrap(e, add_policy_part(x, q->policy, e), "egress.policy");
+        r = err_wrap(e, add_policy_part(x, q->policy, b, e), "egress.policy");
         count_part(x);
     }
     if (r >= 0 && (q->allow_out.n || q->deny_out.n)) {
@@ -362,7 +367,7 @@ int policy_text_read(struct str text, const struct policy_bounds *b, struct poli
         r = r < 0 ? r : add_request_parts(&x, NULL, &q, b, e);
         r = r < 0 ? r : join_policy_parts(&x, b, ret, e);
     } else {
-        r = read_policy_source(text, &x.arena, &policy, e);
+        r = read_policy_source(text, &x.arena, b, &policy, e);
         r = r < 0 ? r : complete_policy(&policy, &x.arena, b, ret, e);
     }
     arena_done(&x.arena);

@@ -19,6 +19,7 @@ struct policy_bounds {
     struct egress_ceiling ceiling;
     struct policy_author author;
     struct json_strs names; /* egress.names of the configuration, which complete a policy */
+    bool past;              /* entries whose `until` has passed are accepted, to be explained */
 };
 
 struct gate_place;

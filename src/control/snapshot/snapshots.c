@@ -183,9 +183,9 @@ int snapshot_name_check(struct str name, struct err *e)
                        "begin with snap_",
                        (int)name.n, name.p);
     for (size_t i = 0; i < name.n; i++)
-        if ((unsigned char)name.p[i] < 0x20 || name.p[i] == 0x7f)
+        if ((unsigned char)name.p[i] <= ' ' || name.p[i] == 0x7f)
             return err_set(e, ERR_INVALID,
-                           "name: the name of a snapshot has no control characters; the one at "
+                           "name: the name of a snapshot has no spaces and no control characters; "
                            "byte %zu is %d",
                            i + 1, name.p[i]);
     return 0;

@@ -455,3 +455,16 @@ int egress_check(struct egress_policy *p, struct egress_places places, struct ar
     p->checked_ = r >= 0;
     return r;
 }
+
+int egress_check_times(const struct egress_policy *p, int64_t now, struct err *e)
+{
+    const struct egress_entry *entries = p->network_policies.p;
+
+    for (size_t i = 0; i < p->network_policies.n; i++)
+        if (entries[i].until_ && entries[i].until <= now)
+            return err_set(e, ERR_INVALID,
+                           "network_policies.%.80s.until: %.40s has passed, so the entry would "
+                           "allow nothing; remove it, or set a later time",
+                           entries[i].key, entries[i].until_);
+    return 0;
+}

@@ -23,4 +23,8 @@ struct egress_places {
 int egress_check(struct egress_policy *p, struct egress_places places, struct arena *a,
                  struct err *e);
 
+/* Rejects a checked policy with an entry whose `until` has passed, which would allow nothing: for a
+ * policy that is being set. One that is in force keeps such entries. */
+int egress_check_times(const struct egress_policy *p, int64_t now, struct err *e);
+
 #endif

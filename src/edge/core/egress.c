@@ -175,7 +175,8 @@ static const struct json_field question_fields[] = {
 static int compile_requested_policy(const struct call *c, const struct explain_question *q,
                                     struct arena *a, struct egress_snapshot **ret, struct err *e)
 {
-    struct policy_bounds everything = { .ceiling = { .reach = EGRESS_REACH_LOCAL, .from = "" } };
+    struct policy_bounds everything = { .ceiling = { .reach = EGRESS_REACH_LOCAL, .from = "" },
+                                        .past = true };
     AUTO(policy_text_unrefp_) struct policy_text *t = NULL;
     struct egress_policy policy;
     struct policy_bounds b;

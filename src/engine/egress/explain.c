@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/clock.h"
@@ -11,6 +12,7 @@
 #include "base/own.h"
 #include "engine/egress/chain.h"
 #include "lib/json/writer.h"
+#include "domain/policy/egress_check.h"
 #include "domain/policy/egress_explain.h"
 #include "domain/policy/egress_file.h"
 
@@ -92,6 +94,18 @@ static void write_checked_policy(struct json_writer *w, const struct egress_poli
     json_end_object(w);
 }
 
+static void add_note(struct json_strs *notes, const char *text, struct arena *a)
+{
+    const char **p = arena_array(a, notes->n + 1, sizeof *p);
+
+    if (!p)
+        return;
+    if (notes->n)
+        memcpy(p, notes->p, notes->n * sizeof *p);
+    p[notes->n] = text;
+    *notes = (struct json_strs){ p, notes->n + 1 };
+}
+
 int explain_check(struct str yaml, struct buf *out, struct err *e)
 {
     AUTO(arena_done) struct arena arena = ARENA_INIT(EGRESS_MEMORY_MAX);
@@ -104,6 +118,8 @@ int explain_check(struct str yaml, struct buf *out, struct err *e)
     if (egress_policy_read(yaml, &arena, &policy, &why) >= 0)
         s = egress_compile(&policy, 1, &why);
     if (s) {
+        if (egress_check_times(&policy, clock_wall(), &why) < 0)
+            add_note(&policy.notes, why.msg, &arena);
         write_checked_policy(&w, &policy);
     } else {
         json_begin_object(&w);
