@@ -8,7 +8,7 @@ import os
 
 from daemon import ApiAs, Daemon
 from harness import PLAIN, Skip, check, equal, main, test, wait_for
-from tcp import serving
+from tcp import OTHERS, serving, users_token
 
 OTHER = PLAIN + 1
 MEMORY, PIDS = 96 << 20, 60  # of an owner; one sandbox has 128 MiB and 64 processes
@@ -198,6 +198,24 @@ def programs_are_killed_before_those_who_serve_them(c):
         answer = d.api.run(box, ["sh", "-c", "head -c 200M /dev/zero | tail >/dev/null; echo ${PIPESTATUS:-$?}"]).expect(200).json
         check(answer["stdout"].strip() != "0", f"it was not killed: {answer}")
         d.works(box)
+
+
+@test(only="root", because="other users are needed")
+def the_start_of_an_id_finds_ones_own_alone(c):
+    with serving(c, OTHERS) as (d, port, _):
+        users = [users_token(c, d, port, uid) for uid in (PLAIN, OTHER)]
+        boxes = [user.post("/v1/sandboxes").expect(201).json["sandbox_id"] for user in users]
+        for user, own, theirs in ((users[0], *boxes), (users[1], *reversed(boxes))):
+            for n in (len("sbx_") + 1, 12, len(theirs) - 1):
+                if own.startswith(theirs[:n]):
+                    continue
+                for answer in (user.get(f"/v1/sandboxes/{theirs[:n]}", Sandboxer_Ids="short"), user.delete(f"/v1/sandboxes/{theirs[:n]}", Sandboxer_Ids="short")):
+                    answer.expect(404, code="not_found")
+                    check(theirs not in answer.data.decode(), f"{answer}")
+            equal(user.get("/v1/sandboxes/sbx_", Sandboxer_Ids="short").expect(200).json["sandbox_id"], own, "the only one with a start that both have")
+            user.get(f"/v1/sandboxes/{own[:-1]}").expect(404)
+        for user, own in zip(users, boxes):
+            user.delete(f"/v1/sandboxes/{own[:-1]}", Sandboxer_Ids="short").expect(200)
 
 
 if __name__ == "__main__":

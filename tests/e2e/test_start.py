@@ -59,6 +59,19 @@ def a_home_that_cannot_be_written(c):
     refused(c, {"HOME": str(closed), "XDG_DATA_HOME": "", "SANDBOXER_SOCKET": str(c.dir / "sock")}, "Permission denied")
 
 
+@test(only="plain", because="root's default configuration is a file of this machine")
+def a_bad_default_configuration(c):
+    config = c.write("config/sandboxer/sandboxer.yaml", "log: {levle: info}\n")
+    env = {"SANDBOXER_STATE": str(c.dir / "state"), "SANDBOXER_SOCKET": str(c.dir / "sock"), "SANDBOXER_PROFILES": str(c.dir), "XDG_CONFIG_HOME": str(c.dir / "config")}
+    row = {r["check"]: r for r in json.loads(c.cli("doctor", "-o", "json", env=env).out)["checks"]}["daemon"]
+    check(row["state"] != "ok" and "levle" in row["found"] and config.name in row["found"], f"doctor: {row}")
+    c.execute([c.program("sandboxerd"), "--check-config"], env=env).expect(1, says=("levle", config.name))
+    c.execute([c.program("sandboxerd"), "--foreground"], env=env).expect(1, says=("levle", config.name))
+    config.write_text("log: {level: info}\n")
+    row = {r["check"]: r for r in json.loads(c.cli("doctor", "-o", "json", env=env).out)["checks"]}["daemon"]
+    equal(row["state"], "ok", f"a good one: {row}; the state")
+
+
 @test
 def a_place_in_which_one_can_start(c):
     env = {"SANDBOXER_STATE": str(c.dir / "deep/er/state"), "SANDBOXER_SOCKET": str(c.dir / "new/sock")}

@@ -212,7 +212,7 @@ const struct verb verb_token_create = {
             "With --e2b it is a key for clients of E2B, and their variables are printed for a\n"
             "shell:\n"
             "\n"
-            "  eval \"$(sandboxer token create --e2b)\"\n"
+            "  key=$(sandboxer token create --e2b) && eval \"$key\"\n"
             "\n"
             "With --daytona it is a key for clients of Daytona, in the same way. Both need a\n"
             "daemon that listens on TCP (sandboxerd --listen).\n"
