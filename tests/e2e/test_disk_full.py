@@ -9,6 +9,7 @@ import subprocess
 from daemon import Daemon
 from harness import check, equal, main, test, wait_for
 from tcp import OTHERS, serving, users_token
+from volumes import fill
 
 
 def start(api, box, script):
@@ -63,13 +64,6 @@ def output_has_a_share_by_sandbox_and_owner(c):
         a.delete(f"/v1/sandboxes/{again}")
 
 
-def fill_until(place, left):
-    with open(place / "filler", "ab") as f:
-        while (fs := os.statvfs(place)).f_bavail * fs.f_frsize > left:
-            f.write(b"x" * 65536)
-            f.flush()
-
-
 @test(only="root", because="a file system is mounted")
 def output_leaves_a_part_of_the_disk_free(c):
     place = small_disk(c, 64)
@@ -82,7 +76,7 @@ def output_leaves_a_part_of_the_disk_free(c):
             before = start(d.api, box, "head -c 40000 /dev/zero | tr '\\0' x; until [ -e /tmp/go ]; do sleep 0.1; done; "
                            "head -c 300000 /dev/zero | tr '\\0' y; echo the end").expect(201).json["process"]
             wait_for(lambda: output_bytes(d, box) > 40000, "it has written something")
-            fill_until(place, kept)
+            fill(place / "filler", kept)
             start(d.api, box, "true").expect(507, code="storage_full")
             had = output_bytes(d, box)
             d.api.post(f"/v1/sandboxes/{box}/processes", {"argv": ["touch", "/tmp/go"]}).expect(200)
@@ -105,13 +99,7 @@ def a_full_disk_keeps_nobody_from_ending_things(c):
     try:
         with Daemon(c, state=place / "state", driver="memory") as d:
             boxes = [d.create() for _ in range(6)]
-            with open(place / "filler", "wb") as f:
-                try:
-                    while True:
-                        f.write(b"x" * (1 << 20))
-                        f.flush()
-                except OSError:
-                    pass
+            fill(place / "filler")
             for i, box in enumerate(boxes[:4]):
                 equal(d.api.get(f"/v1/sandboxes/{box}").status, 200, "get on a full disk")
                 check(d.api.delete(f"/v1/sandboxes/{box}").status in (200, 202, 204), "destroy on a full disk")

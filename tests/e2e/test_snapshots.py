@@ -446,6 +446,41 @@ def a_pause_survives_the_daemon(c):
 
 
 @test
+def what_is_paused_shows_its_processes(c):
+    """Also after a restart of the daemon, before its resume."""
+    with Daemon(c) as d:
+        cli, box = Client(d), d.create()
+        numbers = [cli.spawn(box, script) for script in ("echo said; exec sleep 1000", "echo over; exit 3")]
+        path = f"/v1/sandboxes/{box}/processes"
+
+        def states():
+            return [p["state"] for p in d.api.get(path).expect(200).json["processes"]]
+        wait_for(lambda: states() == ["running", "exited"], "one of them ends")
+        wait_for(lambda: "said" in cli("logs", box, "-p", numbers[0]).text, "the other one says something")
+        d.api.post(f"/v1/sandboxes/{box}/pause").expect(200)
+        for _ in range(2):
+            d.stop()
+            d.start()
+            equal(states(), ["running", "exited"], "its processes, while it is paused")
+            for number, text in zip(numbers, ("said", "over")):
+                equal(cli("logs", box, "-p", number).expect(0).text, text, f"the output of {number}, while it is paused")
+            refused = d.api.post(f"{path}/{numbers[0]}/signal", {"signal": "TERM"})
+            check(refused.status == 409, f"a signal to what is frozen: {refused}")
+        d.api.post(f"/v1/sandboxes/{box}/resume").expect(200)
+        equal(states(), ["running", "exited"], "its processes, when it is resumed")
+        d.api.post(f"{path}/{numbers[0]}/signal", {"signal": "TERM"}).expect(200, 204)
+        wait_for(lambda: states() == ["exited", "exited"], "it ends")
+        third = cli.spawn(box, "echo third; exec sleep 1000")
+        wait_for(lambda: "third" in cli("logs", box, "-p", third).text, "a third one says something")
+        d.api.post(f"/v1/sandboxes/{box}/stop").expect(200)
+        d.stop()
+        d.start()
+        equal((states(), cli("logs", box, "-p", third).expect(0).text), (["exited"] * 3, "third"), "what was stopped")
+        d.api.post(f"/v1/sandboxes/{box}/resume").expect(200)
+        equal(states(), ["exited"] * 3, "its processes, when it is built again")
+
+
+@test
 def what_is_resumed_has_its_processes(c):
     """However late the store says after a restart which ran: none of them runs unseen."""
     d = Daemon(c)

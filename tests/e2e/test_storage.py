@@ -15,7 +15,7 @@ import trees
 from daemon import Daemon
 from harness import Failure, check, equal, main, processes, test, wait_for
 from trees import boxes, layers, look, make, run, snapshot, supervisor, unfinished
-from volumes import volume
+from volumes import fill, volume
 
 PLACES = (("plain", None), ("reflink", "xfs"), ("btrfs", "btrfs"))
 SMALL = "storage: {{driver: {driver}, size: 256M}}\nimages: {{free_min: 0}}"
@@ -28,16 +28,6 @@ resources: {cpu: 1, memory_mb: 128, pids: 64, disk_mb: 8192}
 pool: {min: 0, max: 0}
 """
 FULL = "images: {free_min: 0}"  # small disks may be filled
-
-
-def fill(f):
-    """Until the disk is full, to the last block."""
-    size = 0
-    for step in (64 << 20, 1 << 20, 4096):
-        with contextlib.suppress(OSError):
-            while True:
-                os.posix_fallocate(f.fileno(), size, step)
-                size += step
 
 
 def host(d):
@@ -575,8 +565,7 @@ def it_grows_and_a_full_host_is_a_full_disk(c):
             total = run(d, box, ["sh", "-c", "sha256sum </root/one"])
             left = os.statvfs(top)
             check(left.f_bavail * left.f_frsize >= 100 << 20, "more than free_min was taken")
-            with open(top / "others", "wb") as f:  # everything that is left, with what is kept for root
-                fill(f)
+            fill(top / "others")
             equal(os.statvfs(top).f_bavail, 0, "free blocks")
             answer = d.api.run(box, ["sh", "-c", write.format(4000, "two", "two")]).expect(200).json
             check(answer["exit_code"] != 0 and "No space" in answer["stderr"], f"{answer}")

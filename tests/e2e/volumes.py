@@ -18,7 +18,8 @@ SIZES = {"xfs": 320, "btrfs": 256, "ext4": 64}  # MiB: the least that they take
 
 
 @contextlib.contextmanager
-def volume(c, kind, megabytes=0, options="loop", quota=True):
+def volume(c, kind, megabytes=0, options="loop", quota=True, kept=True):
+    """Without `kept`, no blocks of an ext4 are kept for root: when it is full, it is full for every process."""
     if os.geteuid() != 0:
         raise Skip("only root mounts file systems")
     if not shutil.which(MKFS[kind][0]):
@@ -28,7 +29,7 @@ def volume(c, kind, megabytes=0, options="loop", quota=True):
     image, top = c.dir / f"{kind}.img", c.mkdir(c.dir / kind)
     with open(image, "wb") as f:
         f.truncate((megabytes or SIZES[kind]) << 20)
-    subprocess.run([*MKFS[kind], image], check=True, capture_output=True)
+    subprocess.run([*MKFS[kind], *(["-m", "0"] if kind == "ext4" and not kept else []), image], check=True, capture_output=True)
     made = subprocess.run(["mount", "-o", options, image, top], capture_output=True)
     if made.returncode:
         raise Skip(f"{kind} cannot be mounted: {made.stderr.decode().strip()}")
@@ -44,3 +45,16 @@ def volume(c, kind, megabytes=0, options="loop", quota=True):
         wait_for(lambda: subprocess.run(["umount", top], capture_output=True).returncode == 0, "nobody uses it any more")
     finally:
         image.unlink()
+
+
+def fill(path, left=0):
+    """Allocates a file with all room of its file system but for so many bytes; without any, to the last block, with those
+    that are kept for root."""
+    smallest = 4096
+    with open(path, "ab") as f:
+        def free():
+            return (fs := os.fstatvfs(f.fileno())).f_bavail * fs.f_frsize
+        for step in (64 << 20, 1 << 20, smallest):
+            with contextlib.suppress(OSError):
+                while not left or free() > left + (step if step > smallest else 0):
+                    os.posix_fallocate(f.fileno(), os.fstat(f.fileno()).st_size, step)

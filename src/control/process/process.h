@@ -39,7 +39,8 @@ struct process {
     bool end_reported; /* the backend has reported its end */
     bool counts;       /* counted in the sandbox's programs */
     bool held;         /* reading is suspended: a watcher is far behind */
-    bool attaching;    /* found after a restart: its descriptors are on their way */
+    bool attaching;    /* found after a restart: its descriptors are on their way … */
+    bool parked;       /* … as soon as its sandbox, which is paused, is resumed */
 
     struct arena arena; /* holds the data of the request */
     struct process_request request;

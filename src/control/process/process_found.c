@@ -10,8 +10,10 @@
 struct process_reattach {
     struct sandbox *sandbox; /* referenced */
     struct store_query query;
+    struct process_reattach *next; /* waits until the rows are loaded */
+    bool attaches;                 /* its box was adopted, or is gone … */
     size_t n_found;
-    struct backend_found found[];
+    struct backend_found found[]; /* … and has these processes */
 };
 
 static void reopen_output(struct process *p)
@@ -31,7 +33,17 @@ static void reopen_output(struct process *p)
         output_close(&p->output);
 }
 
-/* According to its row it runs: it does, or it ended meanwhile, or its fate is unknown. */
+/* According to its row it runs, as far as is known before its box is asked. */
+static void park_process(struct process *p)
+{
+    p->phase = PROCESS_RUNNING;
+    p->parked = p->attaching = true;
+    p->end.how = BACKEND_LOST;
+    reopen_output(p);
+    process_count(p);
+}
+
+/* It runs, or it ended meanwhile, or its fate is unknown. */
 static void reattach_process(struct process *p, struct process_reattach *u)
 {
     struct backend_found *f = NULL;
@@ -40,11 +52,9 @@ static void reattach_process(struct process *p, struct process_reattach *u)
     for (size_t i = 0; i < u->n_found && !f; i++)
         if (u->found[i].proc && u->found[i].cookie == p->cookie)
             f = &u->found[i];
-    p->phase = PROCESS_RUNNING;
-    p->end.how = BACKEND_LOST;
-    reopen_output(p);
-    process_count(p);
+    p->parked = false;
     if (!f || !s->box) {
+        p->attaching = false;
         process_on_end(p, &p->end);
         return;
     }
@@ -55,14 +65,13 @@ static void reattach_process(struct process *p, struct process_reattach *u)
                                        .cpu_ns = f->cpu_ns,
                                        .peak_bytes = f->peak_bytes };
     p->pid = f->pid;
-    p->attaching = true;
     s->ops->reattach(s->box, &p->backend, f->proc);
     f->proc = 0; /* claimed */
 }
 
-static void load_process_row(struct process_reattach *u, const struct process_record *row)
+static void load_process_row(struct sandbox *s, const struct process_record *row)
 {
-    struct process *p = process_new(u->sandbox);
+    struct process *p = process_new(s);
     struct err e;
 
     p->proc = row->proc;
@@ -74,7 +83,7 @@ static void load_process_row(struct process_reattach *u, const struct process_re
         return;
     }
     if (!row->ended) {
-        reattach_process(p, u);
+        park_process(p);
         return;
     }
     p->phase = PROCESS_ENDED;
@@ -82,7 +91,7 @@ static void load_process_row(struct process_reattach *u, const struct process_re
     p->exited_ns = row->exited_ns;
     p->end.how = (enum backend_how)row->how;
     p->end.status = row->status;
-    p->end = sandbox_end(u->sandbox, &p->end);
+    p->end = sandbox_end(s, &p->end);
     reopen_output(p);
 }
 
@@ -103,6 +112,34 @@ static void kill_unknown_process(struct sandbox *s, const struct backend_found *
     s->ops->reattach(s->box, &p->backend, f->proc);
 }
 
+static void attach_parked(struct process_reattach *u)
+{
+    struct sandbox *s = u->sandbox;
+
+    LIST_EACH_SAFE (struct process, p, &s->processes, link)
+        if (p->parked && p->phase == PROCESS_RUNNING)
+            reattach_process(p, u);
+    for (size_t i = 0; s->box && i < u->n_found; i++)
+        if (u->found[i].proc)
+            kill_unknown_process(s, &u->found[i]);
+}
+
+/* The rows are known, unless they could not be read. */
+static void finish_reattach(struct process_reattach *u)
+{
+    struct sandbox *s = u->sandbox;
+
+    if (u->attaches && s->processes_known)
+        attach_parked(u);
+    sandbox_program_ended(s);
+    control_note_adopted(s->control);
+    if (u->attaches)
+        resume_on_reattached(s);
+    arena_done(&u->query.arena);
+    sandbox_unref(s);
+    free(u);
+}
+
 static void on_processes_loaded(struct store_query *q, int r, const struct err *e)
 {
     struct process_reattach *u = container_of(q, struct process_reattach, query);
@@ -118,22 +155,21 @@ static void on_processes_loaded(struct store_query *q, int r, const struct err *
         if (surplus && q->processes[i].ended)
             surplus--;
         else
-            load_process_row(u, &q->processes[i]);
-    for (size_t i = 0; r >= 0 && s->box && i < u->n_found; i++)
-        if (u->found[i].proc)
-            kill_unknown_process(s, &u->found[i]);
-    sandbox_program_ended(s);
-    control_note_adopted(s->control);
-    resume_on_reattached(s);
-    arena_done(&q->arena);
-    sandbox_unref(s);
-    free(u);
+            load_process_row(s, &q->processes[i]);
+    s->processes_known = r >= 0;
+    s->loading = NULL;
+    while (u) {
+        struct process_reattach *next = u->next;
+
+        finish_reattach(u);
+        u = next;
+    }
 }
 
-void processes_reattach(struct sandbox *s, const struct backend_found *found, size_t n)
+static struct process_reattach *new_reattach(struct sandbox *s, const struct backend_found *found,
+                                             size_t n)
 {
     struct process_reattach *u = new0(sizeof *u + n * sizeof *found);
-    struct err e;
 
     u->sandbox = sandbox_ref(s);
     u->n_found = n;
@@ -143,6 +179,35 @@ void processes_reattach(struct sandbox *s, const struct backend_found *found, si
     arena_init(&u->query.arena, (size_t)1 << 30);
     s->control->adopting++;
     s->programs++; /* until its processes are known */
+    return u;
+}
+
+static void load_rows(struct process_reattach *u)
+{
+    struct sandbox *s = u->sandbox;
+    struct err e;
+
+    s->loading = u;
     if (store_ask(s->control->store, &u->query, on_processes_loaded, &e) < 0)
         on_processes_loaded(&u->query, -(int)e.code, &e);
+}
+
+void processes_load(struct sandbox *s)
+{
+    load_rows(new_reattach(s, NULL, 0));
+}
+
+void processes_reattach(struct sandbox *s, const struct backend_found *found, size_t n)
+{
+    struct process_reattach *u = new_reattach(s, found, n), *last = s->loading;
+
+    u->attaches = true;
+    while (last && last->next)
+        last = last->next;
+    if (last)
+        last->next = u;
+    else if (s->processes_known)
+        finish_reattach(u);
+    else
+        load_rows(u);
 }

@@ -113,6 +113,17 @@ static int check_running(const struct process *p, struct err *e)
     return 0;
 }
 
+/* In a paused sandbox that was found after a restart nothing is reached before its resume. */
+static int check_attached(const struct process *p, struct err *e)
+{
+    int r = check_running(p, e);
+
+    if (r >= 0 && p->parked)
+        return err_set(e, ERR_CONFLICT, "process %u is frozen with its sandbox: resume it first",
+                       p->proc);
+    return r;
+}
+
 ssize_t process_stdin(struct process *p, struct str data, struct err *e)
 {
     int r = check_running(p, e);
@@ -141,7 +152,7 @@ ssize_t process_stdin(struct process *p, struct str data, struct err *e)
 
 int process_close_stdin(struct process *p, struct err *e)
 {
-    int r = check_running(p, e);
+    int r = check_attached(p, e);
 
     if (r >= 0 && p->request.tty)
         return err_set(
@@ -159,7 +170,7 @@ int process_close_stdin(struct process *p, struct err *e)
 
 int process_resize(struct process *p, uint16_t rows, uint16_t cols, struct err *e)
 {
-    int r = check_running(p, e);
+    int r = check_attached(p, e);
 
     if (r < 0)
         return r;
@@ -171,7 +182,7 @@ int process_resize(struct process *p, uint16_t rows, uint16_t cols, struct err *
 
 int process_signal(struct process *p, int sig, enum backend_scope scope, struct err *e)
 {
-    int r = check_running(p, e);
+    int r = check_attached(p, e);
 
     if (r >= 0 && p->backend.box)
         p->backend.box->ops->signal(&p->backend, sig, scope);

@@ -98,6 +98,9 @@ void watcher_resume(struct watcher *w);
 void watcher_stop(struct watcher *w); /* harmless on a detached one */
 
 /* --- for this module --- */
+/* After a restart, of a paused sandbox: its processes can be seen before it is resumed. Also waited
+ * for by control_note_adopted(). */
+void processes_load(struct sandbox *s);
 /* After a restart: matches the processes of the store with those that the box has. With none found,
  * running ones are recorded as lost. control_note_adopted() waits for it. */
 void processes_reattach(struct sandbox *s, const struct backend_found *found, size_t n);

@@ -120,7 +120,7 @@ static void on_capture_job_done(struct layer_job *j, int r, const struct err *e,
         c->kept = strcmp(said->text, "kept") == 0;
     }
     fault_point("capture.done");
-    if (r == -(int)ERR_NOT_FOUND && c->paused_)
+    if (r == -(int)ERR_NOT_FOUND && c->paused_ && c->sandbox_->detail.has_paused)
         use_paused_layer(c); /* an earlier capture took it, and the sandbox was not resumed since */
     else
         finish_capture(c, r, e);
@@ -277,15 +277,36 @@ static void capture_paused(struct sandbox *s, struct capture *c)
         finish_capture(c, r, &e);
 }
 
+static void init_capture(struct sandbox *s, struct capture *c)
+{
+    c->sandbox_ = sandbox_ref(s);
+    c->frozen_ = c->freezing_ = c->thawing_ = c->finished_ = c->paused_ = c->kept = false;
+    c->job_.running = false;
+    c->pause_ns = 0;
+}
+
+void capture_remains(struct sandbox *s, struct capture *c)
+{
+    struct err e;
+    int r = 0;
+
+    init_capture(s, c);
+    if (s->capture)
+        r = err_set(&e, ERR_BUG, "a capture of %s has outlived its box", s->record.id);
+    else
+        s->capture = c;
+    c->paused_ = true;
+    r = r < 0 ? r : start_capture_job(c, -1, &e);
+    if (r < 0)
+        finish_capture(c, r, &e);
+}
+
 void capture_start(struct sandbox *s, struct capture *c)
 {
     struct err e;
     int r = check_capturable(s, &e);
 
-    c->sandbox_ = sandbox_ref(s);
-    c->frozen_ = c->freezing_ = c->thawing_ = c->finished_ = c->paused_ = c->kept = false;
-    c->job_.running = false;
-    c->pause_ns = 0;
+    init_capture(s, c);
     if (s->record.state == SANDBOX_PAUSED && s->detail.has_paused && !sandbox_is_ending(s) &&
         !c->stay_frozen && !s->resume && !s->after_teardown && !s->capture) {
         capture_paused(s, c);

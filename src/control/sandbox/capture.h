@@ -43,6 +43,9 @@ struct capture {
 /* `done` is never called from inside. -ERR_CONFLICT: the sandbox is not running; -ERR_BUSY: another
  * capture is under way; -ERR_QUOTA: too many jobs of the caller wait. */
 void capture_start(struct sandbox *s, struct capture *c);
+/* Of a sandbox whose box is gone: its files on disk, which stay in place (`kept`). -ERR_NOT_FOUND:
+ * there are none. */
+void capture_remains(struct sandbox *s, struct capture *c);
 /* Results from the sandbox's box. */
 void capture_on_upper(struct sandbox *s, int r, const struct err *e, int *fd);
 void capture_on_held(struct sandbox *s, bool frozen, int r, const struct err *e);

@@ -6,6 +6,7 @@
  * killed, the sandbox is rebuilt under its own id on the files that it had written. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/fault_point.h"
@@ -67,28 +68,42 @@ static void on_pause_recorded(struct change *ch, int r, const struct err *e)
     finish_pausing(p, r, e);
 }
 
-static void edit_paused(struct change *ch, struct sandbox_record *next)
+/* The deadline of an earlier boot means nothing in this one: the lifetime begins anew. */
+static int64_t find_time_left(const struct sandbox *s, const struct sandbox_record *r, int64_t now)
 {
-    const struct pausing *p = ch->user;
-    struct sandbox *s = p->sandbox;
+    if (strcmp(r->boot, s->control->boot) != 0)
+        return r->ttl_ns;
+    return r->deadline_ns > now ? r->deadline_ns - now : NS_PER_S;
+}
+
+void pause_note(struct sandbox *s, struct sandbox_record *next, const struct capture *c,
+                bool stopped)
+{
     int64_t longest = s->control->config->ttl.paused, now = clock_boot(), keep = 0;
 
-    if (p->stop && s->detail.has_rest)
+    if (stopped && s->detail.has_rest)
         keep = s->detail.rest.keep_ns;
     if (keep && keep < longest)
         longest = keep;
-    (void)salvage_note_pause(s);
     s->detail.has_paused = true;
-    s->detail.paused.stopped = p->stop;
-    s->detail.paused.layer = arena_dup(&s->arena, str_from(p->capture.layer));
-    s->detail.paused.kept = p->capture.kept;
-    s->detail.paused.bytes = (int64_t)p->capture.bytes;
-    s->detail.paused.entries = (int64_t)p->capture.entries;
-    s->detail.paused.left_ns = next->deadline_ns > now ? next->deadline_ns - now : NS_PER_S;
+    s->detail.paused.stopped = stopped;
+    s->detail.paused.layer = arena_dup(&s->arena, str_from(c->layer));
+    s->detail.paused.kept = c->kept;
+    s->detail.paused.bytes = (int64_t)c->bytes;
+    s->detail.paused.entries = (int64_t)c->entries;
+    s->detail.paused.left_ns = find_time_left(s, next, now);
     s->detail.paused.until_ns = clock_wall() + longest;
     next->deadline_ns = now + longest;
     snprintf(next->boot, sizeof next->boot, "%s", s->control->boot);
     sandbox_write_detail(s, next);
+}
+
+static void edit_paused(struct change *ch, struct sandbox_record *next)
+{
+    const struct pausing *p = ch->user;
+
+    (void)salvage_note_pause(p->sandbox);
+    pause_note(p->sandbox, next, &p->capture, p->stop);
 }
 
 static void on_pause_captured(struct capture *c, int r, const struct err *e)
@@ -489,7 +504,7 @@ void sandbox_resume_for(struct sandbox *s, const struct actor *who, int64_t dura
     struct err e;
     int r;
 
-    if (sandbox_state_usable(s->record.state) && !s->destroying && !s->pausing) {
+    if (sandbox_state_usable(s->record.state) && !s->destroying && !s->pausing && !s->rescuing) {
         sandbox_op_finish(op, s, 0, NULL);
         return;
     }
@@ -555,10 +570,13 @@ void sandbox_recover_paused(struct sandbox *s)
         /* The remains of a stopped box are removed before a rebuild. */
         s->found_frozen = !s->detail.paused.stopped;
     } else {
-        processes_reattach(s, NULL, 0);
         r->deadline_ns = clock_boot() + (left > 0 ? left : 0);
         snprintf(r->boot, sizeof r->boot, "%s", s->control->boot);
     }
+    if (s->found_frozen)
+        processes_load(s);
+    else
+        processes_reattach(s, NULL, 0);
     LOG(INFO, "sandbox.paused_found", LOG_S("sandbox", r->id));
     if (!salvage_resume(s))
         ttl_start(s);

@@ -23,7 +23,8 @@ struct salvage {
     struct snapshot_op storing;
     struct caller owner;          /* of the snapshot */
     bool was_paused, was_stopped; /* before it was resumed for the sync */
-    bool pauses; /* in order to store it: a caller's pause may be under way before */
+    bool pauses;  /* in order to store it: a caller's pause may be under way before */
+    bool rescued; /* it died before the changes that were left were stored */
     char why[RECORD_REASON_MAX];   /* the changes that were not brought back; "": all were */
     char error[RECORD_REASON_MAX]; /* why they cannot be stored */
 };
@@ -36,7 +37,7 @@ bool salvage_wanted(const struct sandbox *s, enum destroy_sync sync)
 
     if (!workspace_syncs(s) || !s->record.ready_ns || sync == DESTROY_NO_SYNC)
         return false;
-    if (state == SANDBOX_PAUSED)
+    if (state == SANDBOX_PAUSED || rescue_pending(s))
         return true;
     return sandbox_state_usable(state) && s->box && !s->after_teardown;
 }
@@ -93,7 +94,20 @@ static void refuse_destroy(struct salvage *x)
 static bool is_dead(const struct sandbox *s)
 {
     return s->record.state == SANDBOX_FAILED ||
-           (s->record.state != SANDBOX_PAUSED && (s->after_teardown || !s->box));
+           (s->record.state != SANDBOX_PAUSED && !rescue_pending(s) &&
+            (s->after_teardown || !s->box));
+}
+
+/* It died: its files are on disk, and it will be paused (rescue.c). False: it lives, or nothing of
+ * it is left. */
+static bool await_rescue(struct salvage *x)
+{
+    if (!rescue_pending(x->sandbox))
+        return false;
+    x->rescued = true;
+    loop_timer_start(x->sandbox->control->loop, &x->wait, clock_mono() + WAIT_MS * NS_PER_MS,
+                     on_salvage_wait, NULL);
+    return true;
 }
 
 /* --- storing failed: recorded, and retried much later --- */
@@ -134,6 +148,8 @@ static void hold_sandbox(struct salvage *x, const struct err *e)
     char reason[RECORD_REASON_MAX];
     struct change *c;
 
+    if (await_rescue(x))
+        return;
     LOG(WARN, "workspace.held", LOG_S("sandbox", x->sandbox->record.id), LOG_S("error", e->msg));
     if (is_dead(x->sandbox)) { /* no files are left to store */
         destroy_now(x);
@@ -241,6 +257,8 @@ static void decide_salvage(struct salvage *x)
         destroy_now(x);
         return;
     }
+    if (await_rescue(x))
+        return;
     x->end.refuses = x->end.unsynced == DESTROY_REFUSE;
     if (!x->end.refuses)
         LOG(WARN, "workspace.unsynced", LOG_S("sandbox", s->record.id), LOG_S("error", x->why));
@@ -341,7 +359,7 @@ static void on_salvage_wait(struct loop_timer *t)
 
     if (is_dead(s)) {
         destroy_now(x);
-    } else if (s->pausing || s->stopping || s->transfer || s->capture ||
+    } else if (s->pausing || s->stopping || s->transfer || s->capture || rescue_pending(s) ||
                (s->record.state == SANDBOX_PAUSED && s->after_teardown)) {
         loop_timer_start(s->control->loop, &x->wait, clock_mono() + WAIT_MS * NS_PER_MS,
                          on_salvage_wait, NULL);
@@ -349,6 +367,8 @@ static void on_salvage_wait(struct loop_timer *t)
         /* It was paused for storing: it has been synced already, and is frozen since. */
         snprintf(x->why, sizeof x->why, "%s", s->detail.unsynced.why);
         decide_salvage(x);
+    } else if (s->record.state == SANDBOX_PAUSED && x->rescued) {
+        decide_salvage(x); /* what it died of may come again: it is not resumed for another sync */
     } else if (s->record.state == SANDBOX_PAUSED) {
         resume_for_salvage(x);
     } else {

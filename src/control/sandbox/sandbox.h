@@ -45,6 +45,9 @@ struct sandbox {
     struct list runs;        /* struct run_op */
     struct list diffs;       /* struct diff_op that wait for its writable directory */
     struct list processes;   /* struct process, processes.h */
+    /* After a restart: its rows are being loaded (process_found.c), or are in `processes`. */
+    struct process_reattach *loading;
+    bool processes_known;
 
     /* provisioning and teardown */
     struct loop_later no_backend;
@@ -72,6 +75,7 @@ struct sandbox {
     bool stopping;     /* … while its box is torn down */
     struct json_strs stack; /* the layers that it is rebuilt on */
     bool pausing;           /* a pause is under way */
+    bool rescuing;          /* it died, and is about to be recorded as paused (rescue.c) */
     bool frozen;            /* paused by this daemon run: its box is frozen … */
     bool found_frozen;      /* … by an earlier one: its box is not adopted yet */
 
@@ -176,6 +180,9 @@ void sandbox_note_box(struct sandbox *s); /* notes the handle of its new box in 
 /* As sandbox_pause(); with `stop`, the record says that its processes end, and they are ended. */
 void sandbox_begin_pause(struct sandbox *s, const struct actor *who, bool stop,
                          struct sandbox_op *op);
+/* Notes in its detail and record that it is paused with these files. */
+void pause_note(struct sandbox *s, struct sandbox_record *next, const struct capture *c,
+                bool stopped);
 void sandbox_on_held(struct backend_box *b, bool frozen, int r, const struct err *e);
 void sandbox_recover_paused(struct sandbox *s);
 /* Steps of a resume: begin; box ready; box re-adopted, or not found; destroyed meanwhile; rebuild
@@ -194,6 +201,12 @@ void resume_fail(struct sandbox *s, enum err_code code, const char *reason);
 void stop_paused(struct sandbox *s, struct sandbox_op *op);
 void stop_abort(struct sandbox *s);                             /* it is being destroyed */
 void stop_edit(struct change *ch, struct sandbox_record *next); /* records that */
+
+/* --- rescue.c --- */
+/* It died: true if it is being paused instead of failed; else nothing of it can be kept. */
+bool rescue_begin(struct sandbox *s);
+/* Whether that is under way, or follows its teardown. */
+bool rescue_pending(const struct sandbox *s);
 
 /* --- diff.c --- */
 void diff_on_upper(struct sandbox *s, int r, const struct err *e, const int *fd);
@@ -239,6 +252,8 @@ void sandbox_on_torn_down(struct backend_box *b, int r, const struct err *e,
 void sandbox_report_stuck(struct sandbox *s, const struct err *e);
 /* It died, or is not usable any longer: tears it down, then records it as `failed`. */
 void sandbox_fail(struct sandbox *s, const char *step, const char *reason);
+bool sandbox_is_failing(const struct sandbox *s); /* being torn down for that */
+void sandbox_record_failure(struct sandbox *s);   /* nothing of it is left to be kept */
 /* After `failed` is on record: keeps it for a while, or destroys it if it was never ready. */
 void sandbox_settle_failed(struct sandbox *s);
 /* The same during provisioning; errors of the request keep their code. */

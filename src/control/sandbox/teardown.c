@@ -127,8 +127,24 @@ void sandbox_report_stuck(struct sandbox *s, const struct err *e)
 
 /* --- failing --- */
 
+/* A pause was on its way to the record as it died: its files are safe. */
+static bool is_safely_paused(const struct sandbox *s)
+{
+    return s->record.state == SANDBOX_PAUSED && s->detail.has_paused;
+}
+
+static int check_failure(const struct change *c, struct err *e)
+{
+    return is_safely_paused(c->sandbox) ? err_set(e, ERR_CONFLICT, "it was paused") : 0;
+}
+
 static void on_failure_recorded(struct change *c, int r, const struct err *e)
 {
+    if (is_safely_paused(c->sandbox)) {
+        ttl_resume(c->sandbox);
+        return;
+    }
+    remains_clear(c->sandbox->control, c->sandbox->record.id);
     sandbox_settle_failed(c->sandbox);
 }
 
@@ -157,6 +173,17 @@ static void edit_final_detail(struct change *c, struct sandbox_record *next)
 
 static void on_failed_box_removed(struct sandbox *s)
 {
+    if (s->destroying || !rescue_begin(s))
+        sandbox_record_failure(s);
+}
+
+bool sandbox_is_failing(const struct sandbox *s)
+{
+    return s->after_teardown == on_failed_box_removed;
+}
+
+void sandbox_record_failure(struct sandbox *s)
+{
     struct err why = s->failure;
     struct change *c;
 
@@ -166,11 +193,11 @@ static void on_failed_box_removed(struct sandbox *s)
         return;
     }
     s->unrecorded_failure = false;
-    remains_clear(s->control, s->record.id);
     if (s->failed_step[0]) /* events have no member for the step */
         err_wrap(&why, -(int)why.code, "%s", s->failed_step);
     c = change_new(s, &ACTOR_DAEMON, why.msg);
     change_to(c, SANDBOX_FAILED);
+    c->check = check_failure;
     snprintf(c->step, sizeof c->step, "%s", s->failed_step);
     c->edit = edit_final_detail;
     c->done = on_failure_recorded;
@@ -186,7 +213,7 @@ static void begin_failure(struct sandbox *s, const char *step, enum err_code cod
         return;
     }
     /* The first reason counts. */
-    if (s->after_teardown)
+    if (s->after_teardown || s->rescuing)
         return;
     (void)err_set(&s->failure, code, "%s", reason);
     snprintf(s->failed_step, sizeof s->failed_step, "%s", step);
