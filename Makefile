@@ -64,6 +64,7 @@ soak: with-tests
 	@BUILD=$(abspath $(BUILD)) HALF_OPEN=15000 tests/e2e/test_egress_slow.py more_half_open_connections_than_may_be
 	@BUILD=$(abspath $(BUILD)) tests/model/test_points.py --every
 	@BUILD=$(abspath $(BUILD)) tests/model/test_integrity.py --rounds $(SOAK_SEQUENCES) --seed $$(date +%s)
+	@BUILD=$(abspath $(BUILD)) tests/model/test_workspaces.py --stories $(SOAK_SEQUENCES) --seed $$(date +%s)
 	@BUILD=$(abspath $(BUILD)) tests/model/test_sequences.py --sequences $(SOAK_SEQUENCES) --seed $$(date +%s)
 
 vm: with-tests

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Workspaces of sandboxes: a directory of the host, a daemon that may copy it, and both sides of a conflict."""
 
 from daemon import Daemon
