@@ -17,7 +17,8 @@
 #include "daemon/state.h"
 
 /* Whether things can be made in the directory: a file without a name, which goes when it is closed;
- * or a directory that goes at once, on a file system that has no such files. */
+ * or a directory that goes at once, on a file system that has no such files. A full disk keeps no
+ * daemon from starting: its store has a reserve, and what is stored can be removed. */
 static int check_writable(const char *dir, struct err *e)
 {
     AUTO_CLOSE int at = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -31,6 +32,8 @@ static int check_writable(const char *dir, struct err *e)
         if (mkdirat(at, probe, 0700) == 0)
             return unlinkat(at, probe, AT_REMOVEDIR) < 0 ? err_sys(e, "removing %s", probe) : 0;
     }
+    if (at >= 0 && (errno == ENOSPC || errno == EDQUOT))
+        return 0;
     return err_sys(e, "cannot make anything in %s", dir);
 }
 

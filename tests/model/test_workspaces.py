@@ -106,7 +106,8 @@ class World:
         wait_for(lambda: not ended & set(processes()), "they end")
 
     def restart(self):
-        """The machine: nothing runs, and it is another boot."""
+        """The machine: nothing runs, and it is another boot. The test writes to the store, too, which needs room."""
+        self.free()
         self.d.kill()
         self.end_processes(*self.d.leftovers())
         with contextlib.closing(sqlite3.connect(self.d.state / "daemon/sandboxer.db")) as store, store:
@@ -158,7 +159,7 @@ class Story:
     def end(self):
         """By its time, if it has one and is not paused; else by a request."""
         if self.expires and self.chance.random() < 0.5:
-            wait_for(lambda: self.world.d.get(self.box)["state"] in ("destroyed", "paused"), f"{self.box} ends")
+            wait_for(lambda: (r := self.world.d.get(self.box))["state"] in ("destroyed", "paused") or r.get("unsynced"), f"{self.box} ends, or is held")
         wait_for(lambda: (answer := self.ask("", method="DELETE")) and answer.status == 200, f"{self.box} is destroyed", 60)
         return self.world.d.get(self.box)
 

@@ -15,15 +15,15 @@ struct rescue {
     struct capture capture;
 };
 
-static bool has_files_to_rescue(const struct sandbox *s)
+static bool may_have_files(const struct sandbox *s)
 {
-    return workspace_syncs(s) && s->control->layers->on_disk && !s->detail.one_shot &&
+    return workspace_syncs(s) && s->control->supervisor.layer_worker && !s->detail.one_shot &&
            sandbox_state_usable(s->record.state);
 }
 
 bool rescue_pending(const struct sandbox *s)
 {
-    return s->rescuing || (sandbox_is_failing(s) && has_files_to_rescue(s));
+    return s->rescuing || (sandbox_is_failing(s) && may_have_files(s));
 }
 
 static struct sandbox *end_rescue(struct rescue *u)
@@ -102,7 +102,7 @@ bool rescue_begin(struct sandbox *s)
 {
     struct rescue *u;
 
-    if (!has_files_to_rescue(s))
+    if (!may_have_files(s))
         return false;
     u = new0(sizeof *u);
     *u = (struct rescue){ .sandbox = sandbox_ref(s),

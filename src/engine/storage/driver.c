@@ -92,10 +92,16 @@ static int try_box(const struct driver *d, const struct driver_place *at, const 
 {
     AUTO_CLOSE int box = -1;
     struct err why;
-    int r = d->make(at, name, e);
+    int r = d->make(at, name, &why);
 
-    if (r < 0)
+    if (r < 0 && (why.sys == ENOSPC || why.sys == EDQUOT)) {
+        snprintf(ret->why, sizeof ret->why, "not probed, because the disk is full");
+        return 0; /* boxes of an earlier run are there, and must not be left for another driver */
+    }
+    if (r < 0) {
+        *e = why;
         return r;
+    }
     box = openat(at->boxes, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     r = box < 0 ? err_sys(e, "opening %s", name) : probe_overlay(box, e);
     ret->limited = r >= 0 && can_limit(d, box, &why);
