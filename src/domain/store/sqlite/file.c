@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "domain/store/sqlite/reserve.h"
 #include "domain/store/sqlite/vfs.h"
 
 #define NEW  STORE_FILE_NAME ".new" /* unfinished */
@@ -353,6 +354,8 @@ int store_file_open(struct store_file *f, int dir, const struct schema *schema, 
     vfs_path(dir, STORE_FILE_NAME, made.path);
     if (r >= 0)
         r = take_store_lock(dir, &made.lock, e);
+    if (r >= 0)
+        reserve_give(dir);
     if (r >= 0)
         r = prepare_store(&made, dir, schema, ret, e);
     if (r < 0) {

@@ -28,6 +28,9 @@ struct reserve {
     atomic_bool short_; /* size < wanted */
 };
 
+/* Frees what an earlier process has reserved: on a full disk the store needs some of it to be
+ * opened. */
+void reserve_give(int dir);
 void reserve_open(struct reserve *r, int dir);
 void reserve_close(struct reserve *r);
 
