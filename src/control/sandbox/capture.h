@@ -44,7 +44,7 @@ struct capture {
  * capture is under way; -ERR_QUOTA: too many jobs of the caller wait. */
 void capture_start(struct sandbox *s, struct capture *c);
 /* Of a sandbox whose box is gone: its files on disk, which stay in place (`kept`). -ERR_NOT_FOUND:
- * there are none. */
+ * its files were in memory. */
 void capture_remains(struct sandbox *s, struct capture *c);
 /* Results from the sandbox's box. */
 void capture_on_upper(struct sandbox *s, int r, const struct err *e, int *fd);

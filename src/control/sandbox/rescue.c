@@ -74,8 +74,8 @@ static void record_rescue(struct rescue *u)
     change_submit(ch);
 }
 
-/* After an error other than that there are none, the files are taken to be there: the resume
- * reports it again. */
+/* -ERR_NOT_FOUND: its files were in memory. After any other error the files are assumed to be on
+ * disk, and the resume reports the error again. */
 static void on_remains_captured(struct capture *c, int r, const struct err *e)
 {
     struct rescue *u = container_of(c, struct rescue, capture);

@@ -368,7 +368,7 @@ static void on_salvage_wait(struct loop_timer *t)
         snprintf(x->why, sizeof x->why, "%s", s->detail.unsynced.why);
         decide_salvage(x);
     } else if (s->record.state == SANDBOX_PAUSED && x->rescued) {
-        decide_salvage(x); /* what it died of may come again: it is not resumed for another sync */
+        decide_salvage(x); /* not resumed for another sync: the cause of its death may recur */
     } else if (s->record.state == SANDBOX_PAUSED) {
         resume_for_salvage(x);
     } else {

@@ -17,7 +17,7 @@
 #include "base/own.h"
 #include "lib/proc/sys.h"
 
-/* On a full disk it cannot be tried, and is told by the type of the file system. */
+/* A full disk allows no attempt: the type of the file system decides. */
 static bool is_full_of_clones(int dir)
 {
     struct statfs fs;
