@@ -446,6 +446,26 @@ def a_pause_survives_the_daemon(c):
 
 
 @test
+def a_name_of_a_snapshot_has_no_spaces(c):
+    with Daemon(c) as d:
+        box = d.create()
+        for name in ("a b", "a\tb", " "):
+            d.api.post(f"/v1/sandboxes/{box}/snapshot", {"name": name}).expect(400, code="invalid")
+        d.api.post(f"/v1/sandboxes/{box}/snapshot", {"name": "a-b"}).expect(201)
+
+
+@test
+def an_entry_whose_time_has_passed_is_not_set(c):
+    policy = "version: 1\nnetwork_policies:\n  web: {{until: {}-01-01T00:00:00Z, endpoints: [{{host: api.example.com, port: 443}}]}}\n"
+    with Daemon(c) as d:
+        for year, valid in (("2020", False), ("2999", True)):
+            text = policy.format(year)
+            told = d.api.post("/v1/egress/check", text.encode()).expect(200).json
+            equal((told["valid"], "has passed" in told.get("problem", "")), (valid, not valid), f"{year}: {told}")
+            d.api.post("/v1/sandboxes", {"egress": {"policy": text}}).expect(201 if valid else 400)
+
+
+@test
 def what_is_paused_shows_its_processes(c):
     """Also after a restart of the daemon, before its resume."""
     with Daemon(c) as d:

@@ -173,6 +173,7 @@ int ceiling_make(const struct control *c, const struct policy_author *who, const
         r = add_configured_places(&x, &c->config->egress.listed, e);
     if (r < 0)
         return r;
+    ret->past = false;
     ret->author = *who;
     ret->names = c->config->egress.names;
     return egress_ceiling_make(reach, from, (struct json_strs){ x.p, x.n }, a, &ret->ceiling, e);
