@@ -458,7 +458,7 @@ def a_name_of_a_snapshot_has_no_spaces(c):
 def an_entry_whose_time_has_passed_is_not_set(c):
     policy = "version: 1\nnetwork_policies:\n  web: {{until: {}-01-01T00:00:00Z, endpoints: [{{host: api.example.com, port: 443}}]}}\n"
     with Daemon(c) as d:
-        for year, valid in (("2020", False), ("2999", True)):
+        for year, valid in (("2020", False), ("2199", True)):
             text = policy.format(year)
             told = d.api.post("/v1/egress/check", text.encode()).expect(200).json
             equal((told["valid"], "has passed" in told.get("problem", "")), (valid, not valid), f"{year}: {told}")
