@@ -219,3 +219,22 @@ int daemon_check_listening(const char *listen, struct err *e)
         skip = sizeof prefix - 1;
     return err_set(e, ERR_UPSTREAM, "%s", words[0] ? words + skip : "sandboxerd gave no reason");
 }
+
+int daemon_print(const char *option, const char *config, int out, struct err *e)
+{
+    const char *argv[] = { name, option, config ? "--config" : NULL, config, NULL };
+    char path[PATH_MAX];
+    int status = 0, r = daemon_find(path, sizeof path, e);
+    pid_t pid;
+
+    if (r >= 0)
+        r = spawn_start(&(struct spawn){ .path = path,
+                                         .argv = (char **)(void *)argv, /* only read */
+                                         .envp = environ,
+                                         .fds = (const int[]){ -1, out, STDERR_FILENO },
+                                         .n_fds = 3 },
+                        &pid, e);
+    if (r >= 0)
+        r = spawn_wait(pid, &status, e);
+    return r < 0 ? r : WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}

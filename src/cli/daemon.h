@@ -24,6 +24,10 @@ int daemon_start(struct err *e);
 /* The same for one that listens on this TCP address, too; NULL: as configured. */
 int daemon_start_listening(const char *listen, struct err *e);
 
+/* Runs the program with one option, such as --check-config, and the configuration file (NULL: the
+ * usual ones). Its stdout is `out` (-1: nowhere), its stderr is ours. Its exit status, or -ERR_x. */
+int daemon_print(const char *option, const char *config, int out, struct err *e);
+
 /* Whether it could start, in its own words, without starting it. */
 int daemon_check(struct err *e);
 /* The same with a TCP address; NULL: as configured. */

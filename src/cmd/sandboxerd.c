@@ -17,7 +17,7 @@
 #include "daemon/certificate.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "domain/config/config.h"
+#include "domain/config/annotate.h"
 #include "daemon/client.h"
 #include "daemon/listen.h"
 #include "daemon/log_file.h"
@@ -102,6 +102,26 @@ static int print_config(const struct daemon *d)
 
     if (r >= 0)
         r = config_write(&d->config, CONFIG_YAML, &text, &e);
+    if (r < 0)
+        return report_start_failure(d, r, &e);
+    fwrite(text.p, 1, text.n, stdout);
+    return 0;
+}
+
+/* --show-config and --default-config: neither needs a daemon that could start. */
+static int print_config_text(struct daemon *d)
+{
+    struct buf yaml AUTO(buf_done) = BUF_INIT(1 << 20), text AUTO(buf_done) = BUF_INIT(2 << 20);
+    struct err e;
+    int r = 0;
+
+    if (d->options.default_config) {
+        r = config_write_defaults(&text, &d->arena, &e);
+    } else {
+        r = config_write(&d->config, CONFIG_YAML, &yaml, &e);
+        if (r >= 0)
+            r = config_annotate(d->options.config, buf_str(&yaml), &text, &d->arena, &e);
+    }
     if (r < 0)
         return report_start_failure(d, r, &e);
     fwrite(text.p, 1, text.n, stdout);
@@ -525,9 +545,13 @@ int main(int argc, char **argv)
     d.owner = geteuid();
     if (d.options.ready_fd >= 0)
         fcntl(d.options.ready_fd, F_SETFD, FD_CLOEXEC);
+    if (d.options.default_config)
+        return print_config_text(&d);
     r = load_config(&d, &e);
     if (r < 0)
         return report_start_failure(&d, r, &e);
+    if (d.options.show_config)
+        return print_config_text(&d);
     if (d.options.check_config)
         return print_config(&d);
     log_setup(d.config.log.level, d.config.log.format);

@@ -20,6 +20,8 @@ static const char help[] =
     "  --config FILE         this configuration instead of the usual files\n"
     "  --check-config        check configuration, state directory and socket as a start does,\n"
     "                        print the configuration in force, and exit\n"
+    "  --show-config         print the configuration in force, with the source of each value\n"
+    "  --default-config      print all fields with their defaults, as comments\n"
     "  --ready-fd N          write one byte to descriptor N when serving\n"
     "  --on-demand           end when it is not used (idle_exit), as the sandboxer command starts "
     "it\n"
@@ -35,6 +37,8 @@ enum {
     OPT_UNENCRYPTED,
     OPT_CONFIG,
     OPT_CHECK,
+    OPT_SHOW,
+    OPT_DEFAULT,
     OPT_READY,
     OPT_ON_DEMAND,
     OPT_VERSION,
@@ -47,6 +51,8 @@ static const struct option table[] = {
     { "listen-unencrypted", no_argument, NULL, OPT_UNENCRYPTED },
     { "config", required_argument, NULL, OPT_CONFIG },
     { "check-config", no_argument, NULL, OPT_CHECK },
+    { "show-config", no_argument, NULL, OPT_SHOW },
+    { "default-config", no_argument, NULL, OPT_DEFAULT },
     { "ready-fd", required_argument, NULL, OPT_READY },
     { "on-demand", no_argument, NULL, OPT_ON_DEMAND },
     { "version", no_argument, NULL, OPT_VERSION },
@@ -91,6 +97,12 @@ bool daemon_options_read(int argc, char **argv, struct daemon_options *ret, int 
             break;
         case OPT_ON_DEMAND:
             ret->on_demand = true;
+            break;
+        case OPT_SHOW:
+            ret->show_config = true;
+            break;
+        case OPT_DEFAULT:
+            ret->default_config = true;
             break;
         case OPT_READY:
             if (units_count(str_from(optarg), "--ready-fd", 3, 1023, &fd, &e) < 0) {

@@ -211,7 +211,7 @@ COLUMNS = {
     "verbs/inspect.c": {"host_columns": "HostTelemetry"},
     "verbs/list.c": {"change_columns": "Event"},
     "verbs/peers.c": {"columns": "Peer"},
-    "verbs/profiles.c": {"columns": "Profile", "problem_columns": "ProfileProblem"},
+    "verbs/profiles.c": {"columns": "Profile", "usable_columns": "Profile", "problem_columns": "ProfileProblem"},
     "verbs/secrets.c": {"columns": "Key"},
     "verbs/selftest.c": {"columns": "", "attack_columns": ""},
     "verbs/snapshots.c": {"columns": "Snapshot"},

@@ -34,6 +34,7 @@
 #define VERBS_MACHINE(VERB)                                                                        \
     VERB(daemon_status) VERB(daemon_start) VERB(daemon_stop) VERB(daemon_restart)                  \
     VERB(daemon_reload) VERB(daemon_logs) VERB(daemon_listen)                                      \
+    VERB(config_init) VERB(config_show) VERB(config_check)                                      \
     VERB(doctor) VERB(canary) VERB(selftest)                                                       \
     VERB(profiles_list) VERB(profiles_get) VERB(profiles_validate) VERB(profiles_reload)                                 \
     VERB(token_create) VERB(token_list) VERB(token_revoke)                                         \

@@ -409,17 +409,24 @@ bool config_serves_tenants(const struct config *c)
     return c->listen || c->domain.listen || (c->socket_mode & 077) || c->inherited_open;
 }
 
+void sources_choose(const char *path, struct sources *ret)
+{
+    static char user_file[PATH_MAX];
+
+    *ret = (struct sources){ 0 };
+    if (path) {
+        ret->files[ret->n++] = (struct config_source){ .path = path, .required = true };
+        return;
+    }
+    ret->files[ret->n++] = (struct config_source){ .path = system_file, .foreign = geteuid() != 0 };
+    if (paths_user_config(user_file, sizeof user_file, NULL) >= 0)
+        ret->files[ret->n++] = (struct config_source){ .path = user_file };
+}
+
 int config_load(const char *path, struct config *ret, struct arena *a, struct err *e)
 {
-    struct sources s = { 0 };
-    char user_file[PATH_MAX];
+    struct sources s;
 
-    if (path) {
-        s.files[s.n++] = (struct config_source){ .path = path, .required = true };
-    } else {
-        s.files[s.n++] = (struct config_source){ .path = system_file, .foreign = geteuid() != 0 };
-        if (paths_user_config(user_file, sizeof user_file, NULL) >= 0)
-            s.files[s.n++] = (struct config_source){ .path = user_file };
-    }
+    sources_choose(path, &s);
     return sources_load(&s, ret, a, e);
 }

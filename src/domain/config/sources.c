@@ -222,6 +222,14 @@ int sources_load(struct sources *s, struct config *ret, struct arena *a, struct 
     return 0;
 }
 
+const char *sources_variable(const char *field)
+{
+    for (size_t i = 0; i < COUNT_OF(overrides); i++)
+        if (strcmp(overrides[i].field, field) == 0 && override_value(&overrides[i]))
+            return overrides[i].variable;
+    return NULL;
+}
+
 int sources_fail(const struct sources *s, const char *field, struct err *e, const char *fmt, ...)
 {
     char reason[sizeof e->msg];

@@ -21,6 +21,13 @@ struct sources {
     size_t n;
 };
 
+/* The files that a configuration is read from; path: as for config_load(). The paths are borrowed, or
+ * static. */
+void sources_choose(const char *path, struct sources *ret);
+
+/* The variable that overrides the field, if it is set; NULL: none. */
+const char *sources_variable(const char *field);
+
 /* Reads and merges the files, binds them, applies the environment, fills in default paths, and
  * checks the result. */
 int sources_load(struct sources *s, struct config *ret, struct arena *a, struct err *e);
