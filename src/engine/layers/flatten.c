@@ -83,7 +83,7 @@ int layer_worker_flatten(struct layer_worker *k, struct err *e)
         r = flatten_layer(&f, k->job.below[i - 1], e);
     }
     info = (struct layer_info){ .bytes = f.bytes, .entries = f.entries };
-    if (r >= 0)
+    if (r >= 0 && k->job.n_below)
         r = charge_merged_layer(&f, k->job.below[0], e);
     if (r >= 0)
         r = staging_publish(&f.staging, k->job.name, &info, e);
