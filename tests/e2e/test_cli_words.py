@@ -155,4 +155,34 @@ def a_state_is_waited_for(c):
         cli("wait", box, "--state", "gone").expect(2, says="gone")
 
 
+# Verbs that need no daemon, and why; every other one asks the daemon that SANDBOXER_URL names, or refuses.
+HERE = {
+    "canary": "tests this machine", "selftest": "tests this machine", "doctor": "reports on this machine, and on that daemon",
+    "version": "shows this program, and that daemon if it answers", "completion": "prints a script", "help": "prints a text",
+    "scan": "reads a file", "verify": "reads files", "egress check": "reads a file", "egress explain": "reads a file",
+    "config init": "writes a file", "config show": "reads files", "config check": "reads files",
+    "ssh-config": "prints settings; ssh asks the daemon", }
+
+
+@test
+def every_verb_asks_the_daemon_that_is_named_or_refuses(c):
+    """Arguments are made up from the usage lines; nothing listens at the address."""
+    file = c.write("file", "version: 1\n")
+    env = {"SANDBOXER_URL": "http://127.0.0.1:1", "SANDBOXER_SOCKET": str(c.dir / "none"), "SANDBOXER_STATE": str(c.dir / "state")}
+    made_up = {"cp": ["x:/a", "b"], "extend-ttl": ["x", "--duration", "1h"], "token create": ["x"], "shell": ["x"]}
+    problems = []
+    for verb in listed(c):
+        if verb in HERE:
+            continue
+        usage = c.cli(*verb.split(), "--help").expect(0).text.splitlines()[0].split("[OPTION…]", 1)[1]
+        while "[" in usage:
+            usage = re.sub(r"\[[^\[\]]*\]", "", usage)
+        arguments = made_up.get(verb) or [str(file) if "FILE" in word else "x" for word in usage.split()]
+        got = c.cli(*verb.split(), *arguments, env=env)
+        if got.code == 0 or not ("127.0.0.1:1" in got.notes or "SANDBOXER_URL" in got.notes):
+            problems.append(str(got))
+    check(not problems, "\n".join(problems))
+    check(not (c.dir / "state").exists() and not (c.dir / "none").exists(), "something was started here")
+
+
 main()

@@ -34,9 +34,9 @@
 #define VERBS_MACHINE(VERB)                                                                        \
     VERB(daemon_status) VERB(daemon_start) VERB(daemon_stop) VERB(daemon_restart)                  \
     VERB(daemon_reload) VERB(daemon_logs) VERB(daemon_listen)                                      \
-    VERB(config_init) VERB(config_show) VERB(config_check)                                      \
+    VERB(config_init) VERB(config_show) VERB(config_check)                                         \
     VERB(doctor) VERB(canary) VERB(selftest)                                                       \
-    VERB(profiles_list) VERB(profiles_get) VERB(profiles_validate) VERB(profiles_reload)                                 \
+    VERB(profiles_list) VERB(profiles_get) VERB(profiles_validate) VERB(profiles_reload)           \
     VERB(token_create) VERB(token_list) VERB(token_revoke)                                         \
     VERB(hosts_list) VERB(hosts_add) VERB(hosts_remove)                                            \
     VERB(inspect_host) VERB(inspect_stale) VERB(reap_stale)                                        \
