@@ -108,7 +108,8 @@ struct backend_spec {
     const char *const *layers; /* of the storage, uppermost first: the initial state of its writable
                                   files */
     size_t n_layers;
-    const char *host; /* placement; "local" */
+    const char *host;     /* placement; "local" */
+    const char *hostname; /* inside; NULL: made of its id */
     bool egress; /* a network boundary, whose sockets are reported by `listeners`; programs get the
                     usual proxy variables, unless another source sets them */
     bool

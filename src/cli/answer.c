@@ -20,7 +20,7 @@ const struct json *answer_rows(const struct json *tree, const struct answer_kind
     return rows && rows->type == JSON_ARRAY ? rows : &nothing;
 }
 
-static void print_text(struct str s)
+void answer_print_text(struct str s)
 {
     char shown[1024];
 
@@ -34,7 +34,7 @@ static void print_id(const struct json *row, const struct answer_kind *k)
     AUTO(buf_done) struct buf text = BUF_INIT(512);
 
     show_text(show_at(row, k->id), 0, &text);
-    print_text(buf_str(&text));
+    answer_print_text(buf_str(&text));
 }
 
 int answer_flush(const struct api_call *c)
@@ -99,7 +99,7 @@ int answer_done(const struct api_call *c, const struct json *tree, const char *f
     if (format != FORMAT_TEXT)
         r = tree_print(stdout, format, false, tree ? tree : &nothing, &e);
     else if (!c->common->quiet)
-        print_text(str_from(text));
+        answer_print_text(str_from(text));
     return finish_output(c, r, &e);
 }
 
@@ -169,6 +169,7 @@ int answer_stream(struct api_call *c, struct str prefix, answer_row_fn *print, c
 
 static const struct column sandbox_columns[] = {
     COLUMN("ID", "sandbox_id"),
+    COLUMN("NAME", "name", .most = 32),
     COLUMN("STATE", "state", .state = true),
     COLUMN("PROFILE", "profile", .most = 32),
     COLUMN("HOST", "host", .most = 20),

@@ -19,6 +19,9 @@ struct answer_kind {
         rows, id, columns, COUNT_OF(columns)                                                       \
     }
 
+/* A line of stdout, free of anything a terminal could act on. */
+void answer_print_text(struct str s);
+
 /* The rows of a list: the named member, or the tree where it is a list itself. */
 const struct json *answer_rows(const struct json *tree, const struct answer_kind *k);
 

@@ -5,11 +5,11 @@
 
 #include "base/str.h"
 
-/* The text behind s ends with NUL. */
+/* An id, a part of one, or a name. The text behind s ends with NUL. */
 static bool is_sandbox_id(struct str s)
 {
-    return s.n > 0 && s.n < COPY_SANDBOX_MAX &&
-           strspn(s.p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") >= s.n;
+    return s.n > 0 && s.n < COPY_SANDBOX_MAX && s.p[0] != '.' &&
+           strspn(s.p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") >= s.n;
 }
 
 int copy_end(const char *text, struct copy_end *ret, struct err *e)

@@ -241,7 +241,7 @@ static int store_option_value(const struct option_spec *o, void *options, const 
 
     switch (option_kind(o)) {
     case OPTION_CALL:
-        return o->set(options, value, e);
+        return o->set(member, value, e);
     case OPTION_FLAG:
         *(bool *)member = true;
         return 0;

@@ -18,7 +18,7 @@
 enum complete {
     COMPLETE_NOTHING,
     COMPLETE_FILE,
-    COMPLETE_SANDBOX, /* ids of sandboxes, as `list -q` prints them */
+    COMPLETE_SANDBOX, /* ids and names of sandboxes, as `list --names` prints them */
     COMPLETE_PROFILE,
     COMPLETE_HOST,
     COMPLETE_IMAGE,
@@ -49,8 +49,9 @@ struct option_spec {
     char letter;       /* 0: none */
     const char *value; /* name of the value in the help; NULL: takes no value */
     const char *help;  /* NULL: hidden from help, manual and completion */
-    /* OPTION_CALL: stores the value (NULL for a flag) in the verb's own options struct. */
-    int (*set)(void *options, const char *value, struct err *e);
+    /* OPTION_CALL: stores the value (NULL for a flag) in the member at `at`, which by default is the
+     * verb's whole options struct. */
+    int (*set)(void *member, const char *value, struct err *e);
     enum option_kind kind;
     enum complete complete;
     size_t at;            /* offset in the verb's options struct */

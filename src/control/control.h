@@ -95,13 +95,14 @@ struct sandbox_view {
     uint32_t oom_kills;  /* counted when everything of it was removed */
 };
 
-/* Finds a sandbox by id or unique prefix, among those that the caller may see; also destroyed
- * ones. */
+/* Finds a sandbox by its id, then by its name, then by a unique prefix of its id, among those that
+ * the caller may see. A destroyed one is found by its id alone; a name is looked up among the live
+ * sandboxes of the caller's owner, also for an administrator. */
 struct find_op {
     const struct caller *caller;
     struct str id;
-    /* The value of this label is a name, too: finds the newest live sandbox that has it; NULL:
-     * no label. */
+    /* The value of this label is a name, too, and takes precedence over names: finds the newest
+     * live sandbox that has it; NULL: no label. */
     const char *label;
     /* The id may be a prefix, of the caller's own sandboxes: for people at a terminal. Live
      * sandboxes come before destroyed ones. */
@@ -117,13 +118,17 @@ struct find_op {
     struct loop_later later_;
     struct err busy_;
     char text_[ID_MAX];
-    bool is_start_; /* text_ is an id, or may be a prefix */
+    char shown_[SANDBOX_NAME_MAX]; /* the id as given, for messages */
+    bool is_start_;                /* text_ is an id, or may be a prefix */
 };
 /* It cannot be cancelled: the owner stays until done, which comes soon. */
 void control_find(struct control *c, struct find_op *op);
 /* Without waiting: true, and *ret is a reference, if the full id of a live sandbox was given. */
 bool control_find_now(struct control *c, const struct caller *who, struct str id,
                       struct sandbox **ret);
+/* The same for a name. */
+bool control_find_named(struct control *c, const struct caller *who, struct str name,
+                        struct sandbox **ret);
 void find_op_done(struct find_op *op); /* releases the results */
 /* Fails with this code, for a request on a destroyed sandbox: the message says when and why it
  * ended. */

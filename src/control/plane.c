@@ -214,6 +214,7 @@ static void control_free(struct control *c)
             extensions[i]->close(c->instances[i]);
     catalog_free(c->catalog);
     map_done(&c->sandboxes);
+    map_done(&c->names);
     map_done(&c->owners);
     map_done(&c->families);
     quota_done(&c->output);

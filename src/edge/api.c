@@ -51,6 +51,15 @@ static void on_call_sandbox_found(struct find_op *f, int r, const struct err *e)
     call_unref(c);
 }
 
+/* Without waiting: by its id, or by its name unless a label takes precedence. */
+static bool find_call_sandbox_now(struct call *c, struct sandbox **ret)
+{
+    struct control *control = c->api->control;
+
+    return control_find_now(control, &c->caller, c->params[0], ret) ||
+           (!c->dialect->label && control_find_named(control, &c->caller, c->params[0], ret));
+}
+
 static void dispatch_call(struct call *c)
 {
     struct sandbox *s;
@@ -59,7 +68,7 @@ static void dispatch_call(struct call *c)
         guard_serve(c);
         return;
     }
-    if (control_find_now(c->api->control, &c->caller, c->params[0], &s)) {
+    if (find_call_sandbox_now(c, &s)) {
         c->sandbox = s;
         sandbox_touch(s);
         guard_serve(c);

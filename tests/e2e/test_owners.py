@@ -3,26 +3,16 @@
 # parallel
 """Owners: what the sandboxes of one use together stays within its share, and does not keep others from theirs."""
 
-import glob
 import os
 
 from daemon import ApiAs, Daemon
+from groups import groups
 from harness import PLAIN, Skip, check, equal, main, test, wait_for
 from tcp import OTHERS, serving, users_token
 
 OTHER = PLAIN + 1
 MEMORY, PIDS = 96 << 20, 60  # of an owner; one sandbox has 128 MiB and 64 processes
 CONFIG = 'socket: {mode: "0666"}\nlimits: {owner: {memory: 96M, pids: 60}}'
-
-
-def groups(controller, name):
-    """Directories of that name in the hierarchy that has the controller, below a daemon's group."""
-    found = [p for top in (f"/sys/fs/cgroup/{controller}", "/sys/fs/cgroup") for depth in ("*", "*/*", "*/*/*")
-             for p in glob.glob(f"{top}/{depth}") if os.path.basename(p) == name and "/sandboxer-" in p]
-    if not found and not os.path.exists(f"/sys/fs/cgroup/{controller}") and not os.path.exists("/sys/fs/cgroup/cgroup.controllers"):
-        raise Skip(f"this machine has no {controller} controller")
-    files = (f"{controller}.max", f"{controller}.limit_in_bytes", f"{controller}.shares")
-    return sorted({p for p in found if any(os.path.exists(f"{p}/{file}") for file in files)})
 
 
 def owner_group(controller, box):

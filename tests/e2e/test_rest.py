@@ -275,7 +275,6 @@ OWN_MEMBERS = {
         "isolation_level": "of the backend's vector, by which clients of the MCP interface choose providers",
         "cold_start_ms": "as above", "language_support": "as above", "egress_policy": "as above", "attestation": "as above",
         "provider": "the interface's name for REST's extension", "provider_version": "of the backend, not of a sandbox",
-        "workdir": "of the profile, which REST shows itself",
     },
     "sandbox_destroy": {"kept_snapshot": "REST has it in the object `kept`, with reason and time"},
     "sandbox_exec": {"duration_ms": "of the call, which a client of REST measures itself"},

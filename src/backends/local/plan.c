@@ -183,11 +183,12 @@ struct cgroup_owner local_owner(const struct backend_owner *o)
     return ret;
 }
 
-/* Gives each sandbox a unique hostname, so that logs of copies can be distinguished. */
+/* A sandbox has a unique hostname unless another one was asked for, so that logs of copies can be
+ * distinguished. */
 static void set_plan_basics(struct plan *p, const char *id, const struct backend_spec *s)
 {
     snprintf(p->id, sizeof p->id, "%s", id);
-    snprintf(p->hostname, sizeof p->hostname, "%s", id);
+    snprintf(p->hostname, sizeof p->hostname, "%s", s->hostname ? s->hostname : id);
     for (char *at = p->hostname; (at = strchr(at, '_'));)
         *at = '-';
     p->taken = s->taken;

@@ -29,6 +29,24 @@ struct network_options {
         .text = {.max = TEXT_FILE_MAX }                                                            \
     }
 
+/* Rows of the options that `run` and `create` share, for a struct with this member. */
+#define NETWORK_OPTION_ROWS(type, member)                                                          \
+    { "allow",                                                                                     \
+      0,                                                                                           \
+      "HOST[:PORT]",                                                                               \
+      "let it reach this host (default port: 443); can be repeated: api.example.com, "             \
+      "'*.example.com:80,443', mirror.corp:443=10.0.0.5 for a name at an address that is not "     \
+      "public (HOST:PORT=ADDRESS), localhost:8080 of this machine ('run' without a daemon)",       \
+      .kind = OPTION_LIST,                                                                         \
+      .at = offsetof(type, member.allow) },                                                        \
+        { "allow-packages", 0, NULL,                                                               \
+          "let it reach the hosts that its package managers are configured for",                   \
+          .at = offsetof(type, member.packages) },                                                 \
+    {                                                                                              \
+        "policy", 0, "FILE", "let it reach what this egress policy allows ('egress check FILE')",  \
+            .at = offsetof(type, member.policy), .complete = COMPLETE_FILE                         \
+    }
+
 /* Whether there is to be a network. */
 bool network_is_requested(const struct network_options *o);
 /* Whether any network option was given. */

@@ -9,8 +9,6 @@
 #include "base/units.h"
 #include "lib/ipc/environment.h"
 #include "lib/ipc/kernel.h"
-#include "lib/proc/caps.h"
-#include "engine/runtime/launch.h"
 #include "engine/scan/scan.h"
 
 static int set_image(void *to, const char *value, struct err *e)
@@ -19,16 +17,6 @@ static int set_image(void *to, const char *value, struct err *e)
 
     o->image = value;
     return value[0] ? 0 : err_set(e, ERR_INVALID, "--image: give a directory or a tar archive");
-}
-
-static int set_mount(void *to, const char *value, struct err *e)
-{
-    struct run_options *o = to;
-
-    if (o->n_mounts == PLAN_MOUNTS_MAX)
-        return err_set(e, ERR_TOO_BIG, "--mount: more than %d mounts", PLAN_MOUNTS_MAX);
-    o->mounts[o->n_mounts++] = value;
-    return 0;
 }
 
 /* NAME=VALUE; the last one of a name counts. */
@@ -56,78 +44,10 @@ static int set_env(void *to, const char *value, struct err *e)
     return 0;
 }
 
-static int set_workdir(void *to, const char *value, struct err *e)
-{
-    struct run_options *o = to;
-
-    if (value[0] != '/')
-        return err_set(e, ERR_INVALID, "--workdir: '%s' is not an absolute path", value);
-    o->workdir = value;
-    return 0;
-}
-
-static int set_run_user(void *to, const char *value, struct err *e)
-{
-    struct run_options *o = to;
-
-    o->user_text = value;
-    return err_wrap(e, user_parse(value, &o->user, e), "--user");
-}
-
-static int set_run_hostname(void *to, const char *value, struct err *e)
-{
-    struct run_options *o = to;
-
-    if (!value[0] || strlen(value) >= sizeof((struct plan *)0)->hostname)
-        return err_set(e, ERR_INVALID, "--hostname: '%s' must have 1 to %zu bytes", value,
-                       sizeof((struct plan *)0)->hostname - 1);
-    o->hostname = value;
-    return 0;
-}
-
-static int set_memory(void *to, const char *value, struct err *e)
-{
-    ((struct run_options *)to)->asked |= LAUNCH_NO_MEMORY;
-    return units_bytes(str_from(value), "--memory", &((struct run_options *)to)->memory, e);
-}
-
-static int set_disk(void *to, const char *value, struct err *e)
-{
-    ((struct run_options *)to)->asked |= LAUNCH_NO_DISK;
-    return units_bytes(str_from(value), "--disk", &((struct run_options *)to)->disk, e);
-}
-
-static int set_pids(void *to, const char *value, struct err *e)
-{
-    ((struct run_options *)to)->asked |= LAUNCH_NO_PIDS;
-    return units_count(str_from(value), "--pids", 2, PLAN_PIDS_MAX,
-                       &((struct run_options *)to)->pids, e);
-}
-
-static int set_cpu(void *to, const char *value, struct err *e)
-{
-    ((struct run_options *)to)->asked |= LAUNCH_NO_CPU;
-    return units_milli(str_from(value), "--cpu", &((struct run_options *)to)->cpu_milli, e);
-}
-
 static int set_run_timeout(void *to, const char *value, struct err *e)
 {
     return units_duration(str_from(option_duration(value)), "--timeout",
                           &((struct run_options *)to)->timeout_ns, e);
-}
-
-static int set_cap(void *to, const char *value, struct err *e)
-{
-    int cap;
-
-    if (!caps_from_name(str_from(value), &cap) || !(plan_grantable_caps() & CAP_BIT(cap)))
-        return err_set(
-            e, ERR_INVALID,
-            "--cap: '%s' cannot be granted; CHOWN, DAC_OVERRIDE, FOWNER, FSETID, SETUID, "
-            "SETGID and KILL can",
-            value);
-    ((struct run_options *)to)->caps |= CAP_BIT(cap);
-    return 0;
 }
 
 static int set_kernel(void *to, const char *value, struct err *e)
@@ -163,40 +83,15 @@ const struct option_spec run_option_specs[RUN_OPTION_COUNT] = {
       "open (default), or guarded: own clock, no speculation across processes, "
       "own processor cores, where the machine can ('doctor')",
       AT(side_channels), .words = "open guarded" },
-    { "mount", 0, "SRC:DST[:rw]", "show a file or directory inside, read-only unless :rw",
-      .set = set_mount },
     { "env", 'e', "NAME[=VALUE]", "set a variable, or pass the caller's on", .set = set_env },
-    { "workdir", 'w', "DIR", "working directory (default: the user's home)", .set = set_workdir },
-    { "user", 'u', "USER", "UID, UID:GID or a name inside (default: 0, without capabilities)",
-      .set = set_run_user },
-    { "hostname", 0, "NAME", "hostname inside (default: sandbox; sbx-ID where a daemon runs it)",
-      .set = set_run_hostname },
-    { "memory", 'm', "SIZE", "memory limit (default: 4G, where it can be enforced)",
-      .set = set_memory },
-    { "pids", 0, "N", "process limit (default: 1024)", .set = set_pids },
-    { "cpu", 0, "N.N", "processors it may use (default: all)", .set = set_cpu },
-    { "disk", 0, "SIZE",
-      "what it may write outside of mounts, in memory (default: 1G, at most --memory)",
-      .set = set_disk },
+    BOX_OPTION_ROWS(struct run_options, box),
     { "timeout", 0, "DURATION", "end it after 2s, 5m, 1h30m: SIGTERM, a second later SIGKILL",
       .set = set_run_timeout },
-    { "cap", 0, "NAME", "let programs hold a capability inside (CHOWN, SETUID, …)",
-      .set = set_cap },
     { "kernel", 0, "WORD",
       "strict: fewer system calls; or let programs use nested-seccomp, "
       "socket-filters, page-cache (docs/profiles.md); can be repeated",
       .set = set_kernel },
-    { "allow", 0, "HOST[:PORT]",
-      "let it reach this host, and nothing else (default port: 443); can be "
-      "repeated: api.example.com, '*.example.com:80,443', "
-      "localhost:8080 of this machine, mirror.corp:443=10.0.0.5",
-      .kind = OPTION_LIST, AT(network.allow) },
-    { "allow-packages", 0, NULL,
-      "let it reach the hosts that its package managers are configured for or "
-      "were built to use",
-      AT(network.packages) },
-    { "policy", 0, "FILE", "let it reach what this egress policy allows ('egress check FILE')",
-      AT(network.policy), .complete = COMPLETE_FILE },
+    NETWORK_OPTION_ROWS(struct run_options, network),
     { "egress-log", 0, "FILE", "append an event for every decision, as lines of JSON",
       AT(network.log), .complete = COMPLETE_FILE },
     { "resolver", 0, "ADDR[:PORT]", "DNS server for what it may reach (default: the host's)",

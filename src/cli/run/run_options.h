@@ -5,10 +5,10 @@
 
 #include <stdint.h>
 
+#include "cli/run/box_options.h"
 #include "cli/run/network_options.h"
 #include "cli/run/untrusted.h"
 #include "engine/runtime/plan.h"
-#include "engine/runtime/user.h"
 
 enum { RUN_VARIABLES_MAX = 1024, RUN_DEFAULT_PIDS = 1024 };
 
@@ -19,16 +19,9 @@ struct run_options {
     const char *image;
     bool squash_owners, strict, tty, interactive, rm, quiet, writable;
     const char *system, *side_channels; /* NULL: as usual */
-    const char *workdir, *hostname;
-    const char *user_text; /* as it was given; NULL: root */
-    struct user user;
-    uint64_t memory, disk, pids, caps;
+    struct box_options box;
     uint32_t kernel; /* of enum kernel_bits */
-    uint32_t cpu_milli;
-    unsigned asked; /* enum launch_unenforced: limits that were written, not defaults */
     int64_t timeout_ns;
-    const char *mounts[PLAN_MOUNTS_MAX];
-    size_t n_mounts;
     const char *env[RUN_VARIABLES_MAX + 16];
     size_t n_env;
     struct network_options network;
@@ -37,7 +30,9 @@ struct run_options {
 
 #define RUN_OPTIONS_DEFAULT                                                                        \
     {                                                                                              \
-        .memory = RUN_DEFAULT_MEMORY, .disk = RUN_DEFAULT_DISK, .pids = RUN_DEFAULT_PIDS,          \
+        .box = { .memory = RUN_DEFAULT_MEMORY,                                                     \
+                 .disk = RUN_DEFAULT_DISK,                                                         \
+                 .pids = RUN_DEFAULT_PIDS },                                                       \
         .network = NETWORK_OPTIONS_NONE                                                            \
     }
 

@@ -7,15 +7,17 @@
 
 #include "base/own.h"
 #include "cli/body.h"
+#include "cli/run/box_options.h"
 #include "cli/run/network_options.h"
 #include "cli/verbs/verbs.h"
 
 struct create_options {
     struct common common;
-    const char *profile, *image, *snapshot, *ttl, *scope, *mode, *access;
+    const char *name, *profile, *image, *snapshot, *ttl, *scope, *mode, *access;
     const char *actor, *harness, *session_id, *run_id, *job_id;
     const char *idempotency_key;
     struct option_list inputs, env, labels;
+    struct box_options box;
     struct network_options network;
     bool no_wait;
 };
@@ -23,6 +25,7 @@ struct create_options {
 #define AT(member) .at = offsetof(struct create_options, member)
 
 static const struct option_spec options[] = {
+    { "name", 0, "NAME", "a name that commands take in the place of its id", AT(name) },
     { "profile", 'p', "PROFILE", "profile (default: profile.sandbox-canary)", AT(profile),
       .complete = COMPLETE_PROFILE },
     { "snapshot", 0, "SNAPSHOT", "begin with the files of a snapshot ('snapshots list')",
@@ -37,16 +40,8 @@ static const struct option_spec options[] = {
       .kind = OPTION_VARIABLES, AT(env) },
     { "label", 'l', "KEY=VALUE", "a label to find it by; can be repeated", .kind = OPTION_PAIRS,
       AT(labels) },
-    { "allow", 0, "HOST[:PORT]",
-      "let it reach this host, beside what the profile allows (default port: "
-      "443); can be repeated: api.example.com, "
-      "'*.example.com:80,443', mirror.corp:443=10.0.0.5 for a name "
-      "at an address that is not public (HOST:PORT=ADDRESS)",
-      .kind = OPTION_LIST, AT(network.allow) },
-    { "allow-packages", 0, NULL,
-      "let it reach the hosts that its package managers are configured for", AT(network.packages) },
-    { "policy", 0, "FILE", "let it reach what this egress policy allows ('egress check FILE')",
-      AT(network.policy), .complete = COMPLETE_FILE },
+    BOX_OPTION_ROWS(struct create_options, box),
+    NETWORK_OPTION_ROWS(struct create_options, network),
     { "scope", 0, "SCOPE", "who shares it: session, agent or shared", AT(scope),
       .words = "session agent shared" },
     { "workspace", 0, "MODE", "mirror or remote-canonical", AT(mode),
@@ -116,7 +111,10 @@ static void write_create_request(struct json_writer *w, const struct create_opti
                                         { "run_id", o->run_id },
                                         { "job_id", o->job_id } };
 
+    const struct request_settings settings = box_options_settings(&o->box);
+
     json_begin_object(w);
+    body_text(w, "name", o->name);
     body_text(w, "profile", o->profile);
     body_text(w, "snapshot", o->snapshot);
     body_text(w, "image", o->image);
@@ -124,6 +122,7 @@ static void write_create_request(struct json_writer *w, const struct create_opti
     write_text_object(w, "workspace", workspace, COUNT_OF(workspace));
     body_pairs(w, "inputs", &o->inputs);
     body_pairs(w, "env", &o->env);
+    request_settings_put(&settings, w);
     body_text(w, "ttl", o->ttl);
     body_pairs(w, "labels", &o->labels);
     write_text_object(w, "consumer", consumer, COUNT_OF(consumer));
@@ -139,6 +138,10 @@ static int run_create(struct api_call *c, void *options_, int argc, char **argv)
 
     if (network_options_read(&o->network, &e) < 0)
         return api_call_failed(c, &e);
+    if (o->box.n_mounts)
+        return verb_misused(c->verb,
+                            "--mount: only 'run' takes mounts; use --input repo=DIR, or copy "
+                            "files with 'cp'");
     resolve_inputs(&o->inputs);
     status = pass_repo_directory(c, o);
     if (status)

@@ -3,13 +3,15 @@
 
 struct fork_options {
     struct common common;
-    const char *count;
+    const char *count, *name;
     bool keep_env;
 };
 
 static const struct option_spec fork_options[] = {
     { "count", 'n', "N", "number of copies, 1 to 100 (default: 1)", .kind = OPTION_COUNT,
       .least = 1, .most = 100, .at = offsetof(struct fork_options, count), .member = "count" },
+    { "name", 0, "NAME", "name of the copy, if it is one",
+      .at = offsetof(struct fork_options, name), .member = "name" },
     { "keep-env", 0, NULL,
       "also copy the variables that it was created with, including credentials",
       .at = offsetof(struct fork_options, keep_env), .member = "keep_env" },

@@ -5,9 +5,11 @@ const struct verb verb_get = {
     .name = "get",
     ARGUMENTS("ID", 1, 1, COMPLETE_SANDBOX),
     .summary = "show everything about a sandbox",
-    .text = "A unique prefix is accepted wherever an id is expected.\n"
-            "\n"
-            "  sandboxer get sbx_4k7\n"
-            "  sandboxer get sbx_4k7 -o json | jq -r .state\n",
+    .text =
+        "The name of a sandbox, or the unique beginning of an id, is accepted wherever an id is\n"
+        "expected.\n"
+        "\n"
+        "  sandboxer get sbx_4k7\n"
+        "  sandboxer get sbx_4k7 -o json | jq -r .state\n",
     REQUEST("GET", "/v1/sandboxes/%s", .kind = &kind_sandbox_whole),
 };

@@ -10,7 +10,7 @@ struct list_options {
     struct common common;
     struct option_list states, labels;
     const char *profile, *limit;
-    bool watch;
+    bool watch, names;
 };
 
 #define AT(member) .at = offsetof(struct list_options, member)
@@ -25,6 +25,7 @@ static const struct option_spec options[] = {
     { "profile", 'p', "PROFILE", "made from this profile", AT(profile),
       .complete = COMPLETE_PROFILE },
     { "limit", 0, "N", "so many at most", .kind = OPTION_COUNT, AT(limit), .least = 1 },
+    { "names", 0, NULL, "print ids and names only, one a line", AT(names) },
     { "watch", 'w', NULL, "keep showing changes", AT(watch) },
 };
 
@@ -37,6 +38,19 @@ static uint64_t list_limit(const struct list_options *o)
     return limit;
 }
 
+/* A line for each id, and one for each name. */
+static int print_names(const struct api_call *c, const struct json *rows)
+{
+    for (const struct json *row = json_first(rows); row != json_end(rows); row++) {
+        struct str name = show_string(row, "name");
+
+        answer_print_text(show_string(row, "sandbox_id"));
+        if (name.n)
+            answer_print_text(name);
+    }
+    return answer_flush(c);
+}
+
 static int print_all(const struct verb *v, const struct list_options *o, bool clear)
 {
     const struct sandbox_filter filter = { &o->states, &o->labels, o->profile, list_limit(o) };
@@ -47,6 +61,8 @@ static int print_all(const struct verb *v, const struct list_options *o, bool cl
         return status;
     if (clear)
         fputs("\033[H\033[2J", stdout);
+    if (o->names)
+        return print_names(sandbox_pages_call(&p), answer_rows(&p.answer, &kind_sandbox));
     return answer_list(sandbox_pages_call(&p), &p.answer, &kind_sandbox);
 }
 

@@ -20,8 +20,19 @@ static int pass_same_directory(struct api_call *lookup, struct api_call *c, cons
     return path ? api_call_pass_dir(c, path, !str_eq(access, STR("ro"))) : 0;
 }
 
+struct recreate_options {
+    struct common common;
+    const char *name;
+};
+
+static const struct option_spec recreate_options[] = {
+    { "name", 0, "NAME", "another name than that of the old one",
+      .at = offsetof(struct recreate_options, name) },
+};
+
 static int run_recreate(struct api_call *lookup, void *options, int argc, char **argv)
 {
+    const struct recreate_options *o = options;
     AUTO(api_call_done) struct api_call c;
     int status;
 
@@ -31,6 +42,7 @@ static int run_recreate(struct api_call *lookup, void *options, int argc, char *
         return status;
     api_call_path(&c, "/v1/sandboxes/%s/recreate", argv[0]);
     api_call_query(&c, "unsynced", "refuse");
+    api_call_query(&c, "name", o->name);
     c.doing = "creating the sandbox anew";
     status = api_call_run(&c);
     if (status)
@@ -42,11 +54,13 @@ const struct verb verb_recreate = {
     .name = "recreate",
     ARGUMENTS("ID", 1, 1, COMPLETE_SANDBOX),
     .summary = "destroy a sandbox and create another one from the same request",
-    .text = "The new one has a new id. Its workspace, if it has one, is opened anew, with your\n"
+    .text = "The new one has a new id and the same name. Its workspace, if it has one, is opened "
+            "anew, with your\n"
             "own rights. As with 'destroy', changes that cannot be brought back are listed (exit\n"
             "status 4), and everything stays as it is.\n"
             "\n"
             "  id=$(sandboxer recreate -q sbx_4k7)\n",
+    OPTIONS(recreate_options, struct recreate_options),
     .run = run_recreate,
     .flags = VERB_ASKS,
 };

@@ -3,13 +3,15 @@
 
 struct restore_options {
     struct common common;
-    const char *profile, *ttl;
+    const char *name, *profile, *ttl;
     struct option_list labels;
 };
 
 #define AT(member) .at = offsetof(struct restore_options, member)
 
 static const struct option_spec restore_options[] = {
+    { "name", 0, "NAME", "a name that commands take in the place of its id", AT(name),
+      .member = "name" },
     { "profile", 'p', "PROFILE", "another profile than the snapshot's, on the same system",
       AT(profile), .member = "profile", .complete = COMPLETE_PROFILE },
     { "ttl", 0, "DURATION", "lifetime: 30m, 2h (default: the profile's)", .kind = OPTION_DURATION,

@@ -56,7 +56,7 @@ static int add_run_mount(struct session *s, const char *text, struct err *e)
  * used. */
 static int choose_run_identity(struct session *s, const struct run_options *o, struct err *e)
 {
-    struct user u = o->user;
+    struct user u = o->box.user;
     struct passwd_entry found;
     AUTO_CLOSE int file = -1;
 
@@ -98,17 +98,18 @@ static int fill_plan(struct session *s, const struct run_options *o, struct imag
 
     p->flags |= (o->strict ? PLAN_STRICT : 0) | (o->writable ? PLAN_WRITABLE_SYSTEM : 0) |
                 (network_is_requested(&o->network) ? PLAN_EGRESS : 0) | run_isolation_flags(o);
-    p->memory = o->memory;
+    p->memory = o->box.memory;
     /* Disk that programs do not use is memory that they can: a small memory limit gets no large
      * disk unless that was asked for. */
-    p->disk =
-        !(o->asked & LAUNCH_NO_DISK) && o->memory && o->memory < o->disk ? o->memory : o->disk;
-    p->pids = (uint32_t)o->pids;
-    p->cpu_milli = o->cpu_milli;
-    p->caps = o->caps;
+    p->disk = !(o->box.asked & LAUNCH_NO_DISK) && o->box.memory && o->box.memory < o->box.disk
+                  ? o->box.memory
+                  : o->box.disk;
+    p->pids = (uint32_t)o->box.pids;
+    p->cpu_milli = o->box.cpu_milli;
+    p->caps = o->box.caps;
     p->kernel = o->kernel | (o->untrusted.file ? KERNEL_STRICT : 0);
-    if (o->hostname)
-        snprintf(p->hostname, sizeof p->hostname, "%s", o->hostname);
+    if (o->box.hostname)
+        snprintf(p->hostname, sizeof p->hostname, "%s", o->box.hostname);
     if (o->image) {
         r = image_dir_open(image, o->image, o->squash_owners, e);
         if (r >= 0)
@@ -116,8 +117,8 @@ static int fill_plan(struct session *s, const struct run_options *o, struct imag
     }
     if (r >= 0)
         r = choose_run_identity(s, o, e);
-    for (size_t i = 0; i < o->n_mounts && r >= 0; i++)
-        r = add_run_mount(s, o->mounts[i], e);
+    for (size_t i = 0; i < o->box.n_mounts && r >= 0; i++)
+        r = add_run_mount(s, o->box.mounts[i], e);
     return r < 0 ? r : plan_check(p, sizeof *p, e);
 }
 
@@ -125,10 +126,10 @@ static void fill_start(struct process_start *start, struct run_options *o, char 
 {
     *start = (struct process_start){ .what = START_PROGRAM,
                                      .flags = o->tty ? START_TTY : START_STDIN,
-                                     .user = o->user_text,
+                                     .user = o->box.user_text,
                                      .timeout_ns = o->timeout_ns,
                                      .grace_ns = NS_PER_S,
-                                     .cwd = o->workdir,
+                                     .cwd = o->box.workdir,
                                      .argv = (const char *const *)argv,
                                      .envp = o->env };
     if (o->tty)
@@ -155,14 +156,8 @@ static const char *local_option(const struct run_options *o)
         { o->system, "--system" },
         { o->side_channels, "--side-channels" },
         { o->strict, "--strict" },
-        { o->hostname, "--hostname" },
-        { o->caps, "--cap" },
         { o->kernel, "--kernel" },
-        { o->asked & LAUNCH_NO_MEMORY, "--memory" },
-        { o->asked & LAUNCH_NO_PIDS, "--pids" },
-        { o->asked & LAUNCH_NO_CPU, "--cpu" },
-        { o->asked & LAUNCH_NO_DISK, "--disk" },
-        { o->n_mounts, "--mount" },
+        { o->box.n_mounts, "--mount" },
         { o->network.resolvers.n, "--resolver" },
         { o->network.upstream, "--upstream" },
     };
@@ -173,9 +168,15 @@ static const char *local_option(const struct run_options *o)
     return NULL;
 }
 
+/* Whether one of the daemon's prepared sandboxes could serve the run. */
+static bool is_plain_run(const struct run_options *o)
+{
+    return !local_option(o) && !o->box.hostname && !o->box.caps && !o->box.asked && !o->image;
+}
+
 static bool can_be_served(const struct run_options *o, char **argv)
 {
-    return !local_option(o) && !o->image && o->n_env <= PROCESS_ENV_MAX &&
+    return is_plain_run(o) && o->n_env <= PROCESS_ENV_MAX &&
            is_utf8_list((const char *const *)argv) && is_utf8_list(o->env) &&
            !getenv("SANDBOXER_NO_DAEMON");
 }
@@ -187,8 +188,8 @@ static int fill_request(struct run_request *ret, const struct run_options *o, ch
     ret->image = o->image;
     if (remote_fill_request(&ret->process, argv, o->env, o->n_env, o->tty, a, e) < 0)
         return -(int)ERR_TOO_BIG;
-    ret->process.user = o->user_text;
-    ret->process.cwd = o->workdir;
+    ret->process.user = o->box.user_text;
+    ret->process.cwd = o->box.workdir;
     ret->process.timeout_ns = o->timeout_ns;
     ret->process.stdin_ = !o->tty;
     return 0;
@@ -263,11 +264,10 @@ static int run_image(const struct verb *v, const struct run_options *o, char **a
     int status = 0;
 
     if (local)
-        return verb_failed(
-            v,
-            "%s cannot be used with the stored image %s; set it in a profile and use "
-            "'sandboxer create --image %s'",
-            local, o->image, o->image);
+        return verb_failed(v,
+                           "%s cannot be used with the stored image %s; use a directory or an "
+                           "archive, or leave it out",
+                           local, o->image);
     if (!argv[0]) {
         status = own_command(&inspected, v, o->image, words, COUNT_OF(words));
         argv = (char **)(void *)words; /* the words are only read */
@@ -276,6 +276,7 @@ static int run_image(const struct verb *v, const struct run_options *o, char **a
         return status;
     if (fill_request(&q, o, argv, &a, &e) < 0)
         return verb_misused(v, "%s", e.msg);
+    q.settings = box_options_settings(&o->box);
     if (remote_run(v, &q, requested_network(o), o->quiet, &status))
         return status;
     return verb_failed(
@@ -298,7 +299,7 @@ static int complete_network(struct run_options *o, int image, struct err *e)
     struct passwd_entry user;
     AUTO_CLOSE int system = image >= 0 ? -1 : open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
     int r = network_options_complete(&o->network, image >= 0 ? image : system,
-                                     image >= 0 ? home_inside(image, &o->user, &user) : NULL,
+                                     image >= 0 ? home_inside(image, &o->box.user, &user) : NULL,
                                      o->env, e);
 
     if (r > 0 && o->network.unknown[0] && !o->quiet)
@@ -329,7 +330,7 @@ static int run_command(struct run_options *o, char **argv, struct untrusted *u)
     int r = session_init(&s, &e);
 
     s.quiet = o->quiet;
-    s.asked_limits = o->asked;
+    s.asked_limits = o->box.asked;
     if (r >= 0)
         r = fill_plan(&s, o, &image, &e);
     if (r >= 0 && u)
@@ -354,8 +355,8 @@ static int check_untrusted(const struct run_options *o, struct err *e)
 {
     if (network_touched(&o->network))
         return err_set(e, ERR_INVALID, "--untrusted: such a run has no network");
-    for (size_t i = 0; i < o->n_mounts; i++)
-        if (str_ends(str_from(o->mounts[i]), STR(":rw")))
+    for (size_t i = 0; i < o->box.n_mounts; i++)
+        if (str_ends(str_from(o->box.mounts[i]), STR(":rw")))
             return err_set(e, ERR_INVALID,
                            "--untrusted: mounts are read-only; its output is brought out");
     return 0;
@@ -368,8 +369,8 @@ static int run_untrusted(struct run_options *o, char **arguments)
     struct err e;
     int r = check_untrusted(o, &e), status = EXIT_TOOL_FAILED;
 
-    if (!o->workdir)
-        o->workdir = UNTRUSTED_OUTPUT;
+    if (!o->box.workdir)
+        o->box.workdir = UNTRUSTED_OUTPUT;
     if (r >= 0)
         r = untrusted_begin(&u, &o->untrusted, arguments, &e);
     if (r < 0)

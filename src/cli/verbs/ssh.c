@@ -13,6 +13,7 @@
 #include "cli/ssh_settings.h"
 #include "cli/tunnel.h"
 #include "cli/verbs/verbs.h"
+#include "domain/model/request.h"
 
 #define PROTOCOL "sandboxer-ssh" /* edge/rest/ssh.c */
 
@@ -147,8 +148,8 @@ static int exec_ssh(const struct verb *v, const struct ssh_options *o, const cha
 
 /* --- the beginning --- */
 
-/* "sbx-4k7" is the host name of sbx_4k7. Other names are rejected, because ssh could take them for
- * an option. */
+/* "sbx-4k7" is the host name of sbx_4k7. Other texts than ids and names of sandboxes are rejected,
+ * because ssh could take them for an option. */
 static bool find_ssh_sandbox(const char *name, char *out, size_t cap)
 {
     bool host = strncmp(name, "sbx-", 4) == 0;
@@ -156,7 +157,8 @@ static bool find_ssh_sandbox(const char *name, char *out, size_t cap)
 
     if (host && strncmp(rest, "sbx_", 4) == 0)
         host = false;
-    if (strspn(rest, "abcdefghijklmnopqrstuvwxyz0123456789_") != strlen(rest) || !rest[0])
+    if (strspn(rest, "abcdefghijklmnopqrstuvwxyz0123456789._-") != strlen(rest) || !rest[0] ||
+        strchr("._-", rest[0]))
         return false;
     return snprintf(out, cap, "%s%s", host ? "sbx_" : "", rest) < (int)cap;
 }
@@ -164,11 +166,11 @@ static bool find_ssh_sandbox(const char *name, char *out, size_t cap)
 static int run_ssh(struct api_call *c, void *options_, int argc, char **argv)
 {
     const struct ssh_options *o = options_;
-    char id[64];
+    char id[SANDBOX_NAME_MAX];
     int status;
 
     if (!find_ssh_sandbox(argv[0], id, sizeof id))
-        return verb_misused(c->verb, "'%.80s' is not the id of a sandbox", argv[0]);
+        return verb_misused(c->verb, "'%.80s' is not the id or name of a sandbox", argv[0]);
     argv += argv[1] && strcmp(argv[1], "--") == 0 ? 2 : 1;
     if ((o->stdio || o->host_key) && argv[0])
         return verb_misused(c->verb, "--stdio and --host-key take no command, but '%s' follows",

@@ -39,7 +39,8 @@ struct control {
     struct supervisor supervisor;
     struct extension *instances[EXTENSIONS_MAX]; /* parallel to extensions[] */
     struct map sandboxes;                        /* every sandbox that is not destroyed */
-    struct map owners, families;                 /* sandboxes per owner and per family of tokens */
+    struct map names;            /* of those that have one: control/sandbox/names.h */
+    struct map owners, families; /* sandboxes per owner and per family of tokens */
     struct {
         uint64_t memory;
         uint32_t pids;

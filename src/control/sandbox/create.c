@@ -13,6 +13,7 @@
 #include "control/egress/places.h"
 #include "control/egress/reach.h"
 #include "control/sandbox/pool.h"
+#include "control/sandbox/resources.h"
 #include "control/sandbox/sandbox.h"
 #include "control/snapshot/snapshots.h"
 #include "control/sandbox/spec.h"
@@ -226,8 +227,8 @@ static void fill_times(const struct control *c, const struct profile *p,
     r->idle_ns = p->ttl.idle_reap;
 }
 
-static int find_profile(struct control *c, const struct create_request *q, struct profile **ret,
-                        struct err *e)
+static int find_own_profile(struct control *c, const struct create_request *q, struct profile **ret,
+                            struct err *e)
 {
     const char *name = q->profile ? q->profile : CATALOG_DEFAULT_PROFILE;
     const struct backend_ops *ops;
@@ -241,13 +242,24 @@ static int find_profile(struct control *c, const struct create_request *q, struc
     return r;
 }
 
+/* The profile with the settings of the request. */
+static int find_profile(struct control *c, const struct caller *who, const struct create_request *q,
+                        struct profile **ret, struct err *e)
+{
+    AUTO(profile_unrefp_) struct profile *own = NULL;
+    int r = find_own_profile(c, q, &own, e);
+
+    r = r < 0 ? r : resources_check(c, who, own, q, e);
+    return r < 0 ? r : spec_profile(own, q, ret, e);
+}
+
 int control_estimate(struct control *c, const struct caller *who, const struct create_request *q,
                      struct backend_quote *ret, struct err *e)
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
     const struct backend_ops *ops;
     struct create_request resolved = *q;
-    int r = find_profile(c, q, &p, e);
+    int r = find_profile(c, who, q, &p, e);
 
     r = r < 0 ? r : fill_from_profile(c, p, who, &resolved, e);
     if (r < 0)
@@ -323,9 +335,10 @@ struct create_origin {
     const struct snapshot_record *snapshot; /* NULL: none */
 };
 
-/* The profile defaults to the snapshot's; another one must be built on the same image. */
+/* The profile defaults to the snapshot's, and so do settings with it; another one must be built on
+ * the same image. */
 static int find_origin(struct control *c, const struct create_op *op, struct create_request *q,
-                       struct create_origin *ret, struct err *e)
+                       struct arena *a, struct create_origin *ret, struct err *e)
 {
     const struct snapshot *s;
 
@@ -337,11 +350,14 @@ static int find_origin(struct control *c, const struct create_op *op, struct cre
     s = snapshot_find(c, op->caller, str_from(q->snapshot));
     if (!s)
         return err_set(e, ERR_NOT_FOUND, "snapshot: there is no '%.80s'", q->snapshot);
-    if (!q->profile)
-        q->profile = s->record.profile;
     q->snapshot = s->record.id;
     *ret = (struct create_origin){ &s->layers, s->base, &s->record };
-    return 0;
+    if (!q->profile)
+        q->profile = s->record.profile;
+    if (strcmp(q->profile, s->record.profile) != 0)
+        return 0;
+    return err_wrap(e, request_settings_inherit(&q->settings, s->record.settings, a, e),
+                    "snapshot: %s", s->record.id);
 }
 
 static const char *show_snapshot_image(const struct snapshot_record *s)
@@ -429,8 +445,8 @@ static int resolve_request(struct control *c, const struct create_op *op, struct
     int r;
 
     *x = (struct resolved_create){ .request = *op->request };
-    r = find_origin(c, op, q, &x->from, e);
-    r = r < 0 ? r : find_profile(c, q, &x->profile, e);
+    r = find_origin(c, op, q, a, &x->from, e);
+    r = r < 0 ? r : find_profile(c, op->caller, q, &x->profile, e);
     if (r >= 0)
         r = x->from.layers ? check_origin(c, x->profile, q, &x->from, e)
                            : find_image(c, x->profile, q, a, &x->from.base, e);
@@ -441,6 +457,8 @@ static int resolve_request(struct control *c, const struct create_op *op, struct
     r = r < 0 ? r : check_inputs(op, x->profile, q, e);
     r = r < 0 ? r : workspace_check(c, op->caller, q, e);
     r = r < 0 ? r : check_host_paths(op, q, e);
+    if (r >= 0 && q->name)
+        r = names_check_free(c, op->caller, q->name, op->instead_of, e);
     r = r < 0 ? r : check_reserved(op, q, e);
     r = r < 0 ? r : add_labels(op, q, a, e);
     r = r < 0 ? r : write_create_request(q, a, &x->text, e);
@@ -474,6 +492,7 @@ static int prepare_sandbox(struct control *c, struct create_op *op, struct sandb
     if (op->caller->by_token)
         snprintf(record.maker, sizeof record.maker, "%s", op->caller->actor.id);
     snprintf(record.family, sizeof record.family, "%s", op->caller->family);
+    snprintf(record.name, sizeof record.name, "%s", x.request.name ? x.request.name : "");
     snprintf(record.profile, sizeof record.profile, "%s", p->id);
     snprintf(record.extension, sizeof record.extension, "%s", p->extension);
     record.profile_version = p->version;
@@ -506,15 +525,18 @@ static int prepare_sandbox(struct control *c, struct create_op *op, struct sandb
 int control_plan(struct control *c, const struct create_op *op, struct create_plan *ret,
                  struct err *e)
 {
+    AUTO(arena_done) struct arena a = ARENA_INIT(SANDBOX_ARENA_MAX);
     AUTO(profile_unrefp_) struct profile *p = NULL;
     struct create_request q = *op->request;
     struct policy_text *policy = NULL;
     struct create_origin from;
-    int r = find_origin(c, op, &q, &from, e);
+    int r = find_origin(c, op, &q, &a, &from, e);
 
-    r = r < 0 ? r : find_profile(c, &q, &p, e);
+    r = r < 0 ? r : find_profile(c, op->caller, &q, &p, e);
     r = r < 0 ? r : fill_from_profile(c, p, op->caller, &q, e);
     r = r < 0 ? r : check_reserved(op, &q, e);
+    if (r >= 0 && q.name)
+        r = names_check_free(c, op->caller, q.name, op->instead_of, e);
     r = r < 0 ? r : make_policy(c, p, op->caller, &q, &policy, e);
     if (r < 0)
         return r;
@@ -764,6 +786,10 @@ static void submit_create(struct create_op *op)
     change_to(ch, SANDBOX_PROVISIONING);
     if (s->box && !s->policy) /* else it becomes ready when its policy is in force */
         change_to(ch, SANDBOX_READY);
+    if (s->record.name[0]) {
+        snprintf(ch->text, sizeof ch->text, "{\"name\":\"%s\"}", s->record.name);
+        ch->detail = str_from(ch->text);
+    }
     ch->edit = edit_created;
     ch->also = store_create_extras;
     ch->done = on_requested;

@@ -19,6 +19,17 @@ bool control_find_now(struct control *c, const struct caller *who, struct str id
     return true;
 }
 
+bool control_find_named(struct control *c, const struct caller *who, struct str name,
+                        struct sandbox **ret)
+{
+    struct sandbox *s = names_find(c, who->owner, name);
+
+    if (!s || !s->stored || !sandbox_visible(who, &s->record))
+        return false;
+    *ret = sandbox_ref(s);
+    return true;
+}
+
 static void finish_find(struct find_op *op, int r, const struct err *e)
 {
     op->control_ = NULL;
@@ -29,7 +40,7 @@ static void fail_not_found(struct find_op *op)
 {
     struct err e;
 
-    finish_find(op, err_set(&e, ERR_NOT_FOUND, "there is no sandbox %s", op->text_), &e);
+    finish_find(op, err_set(&e, ERR_NOT_FOUND, "there is no sandbox %s", op->shown_), &e);
 }
 
 /* Two matches; live sandboxes come first. */
@@ -91,11 +102,10 @@ static bool set_find_text(struct find_op *op)
     bool prefixed = str_starts(op->id, STR("sbx_"));
 
     op->text_[0] = 0;
-    if (!is_id_start(op->id) || op->id.n + (prefixed ? 0 : 4) >= sizeof op->text_) {
-        str_copy(op->id.n < sizeof op->text_ ? op->id : STR("like that"), op->text_,
-                 sizeof op->text_);
+    if (!str_copy(op->id, op->shown_, sizeof op->shown_))
+        str_copy(STR("like that"), op->shown_, sizeof op->shown_);
+    if (!is_id_start(op->id) || op->id.n + (prefixed ? 0 : 4) >= sizeof op->text_)
         return false;
-    }
     snprintf(op->text_, sizeof op->text_, "%s" STR_FMT, prefixed ? "" : "sbx_", STR_ARG(op->id));
     return op->may_be_short || id_valid("sbx_", str_from(op->text_));
 }
@@ -122,20 +132,31 @@ static void query_sandbox_id(struct find_op *op)
     query_sandbox(op, on_find_answered);
 }
 
-static void on_name_answered(struct store_query *q, int r, const struct err *e)
+/* Neither an id nor a label: a name, or the beginning of an id. */
+static void find_by_name(struct find_op *op)
+{
+    bool found = control_find_named(op->control_, op->caller, op->id, &op->sandbox);
+
+    if (!found && op->is_start_)
+        query_sandbox_id(op);
+    else
+        loop_later(op->control_->loop, &op->later_, on_find_later, NULL);
+}
+
+static void on_label_answered(struct store_query *q, int r, const struct err *e)
 {
     struct find_op *op = container_of(q, struct find_op, query_);
 
-    if (r >= 0 && q->n == 0 && op->is_start_) {
+    if (r >= 0 && q->n == 0) {
         arena_done(&q->arena);
-        query_sandbox_id(op);
+        find_by_name(op);
     } else {
         on_find_answered(q, r, e);
     }
 }
 
 /* The store has an index of labels, which is correct even after labels were changed. */
-static void query_sandbox_name(struct find_op *op)
+static void query_sandbox_label(struct find_op *op)
 {
     const struct json_map *seen = &op->caller->labels;
     struct json_pair *labels;
@@ -151,10 +172,10 @@ static void query_sandbox_name(struct find_op *op)
     for (size_t i = 0; i < seen->n; i++)
         labels[i + 1] = seen->p[i];
     op->query_.labels = (struct json_map){ labels, seen->n + 1 };
-    query_sandbox(op, on_name_answered);
+    query_sandbox(op, on_label_answered);
 }
 
-static bool may_be_name(const struct find_op *op)
+static bool may_be_label(const struct find_op *op)
 {
     return op->label && op->id.n && op->id.n <= REQUEST_TEXT_MAX &&
            !memchr(op->id.p, 0, op->id.n) && !id_valid("sbx_", op->id);
@@ -162,20 +183,17 @@ static bool may_be_name(const struct find_op *op)
 
 void control_find(struct control *c, struct find_op *op)
 {
-    bool found;
-
     op->is_start_ = set_find_text(op);
     op->control_ = c;
     op->busy_.code = ERR_OK;
     op->sandbox = NULL;
     op->record = NULL;
-    found = op->is_start_ && control_find_now(c, op->caller, str_from(op->text_), &op->sandbox);
-    if (!found && may_be_name(op))
-        query_sandbox_name(op);
-    else if (!found && op->is_start_)
-        query_sandbox_id(op);
-    else
+    if (op->is_start_ && control_find_now(c, op->caller, str_from(op->text_), &op->sandbox))
         loop_later(c->loop, &op->later_, on_find_later, NULL);
+    else if (may_be_label(op))
+        query_sandbox_label(op);
+    else
+        find_by_name(op);
 }
 
 void find_op_done(struct find_op *op)

@@ -11,6 +11,7 @@
 #include "control/sandbox/pool.h"
 #include "control/sandbox/remains.h"
 #include "control/sandbox/sandbox.h"
+#include "control/sandbox/spec.h"
 #include "control/snapshot/snapshots.h"
 
 static void on_recovery_done(struct loop_later *l)
@@ -115,11 +116,24 @@ static void recover_sandbox(struct sandbox *s)
     s->ops->adopt(s->box, s->detail.handle ? s->detail.handle : "");
 }
 
+/* NULL: it is no longer in the catalog. */
+static struct profile *find_recorded_profile(struct control *c, const struct sandbox *s)
+{
+    AUTO(profile_unrefp_) struct profile *own = NULL;
+    char name[RECORD_NAME_MAX + 24];
+    struct profile *ret = NULL;
+
+    snprintf(name, sizeof name, "%s@%lld", s->record.profile, (long long)s->record.profile_version);
+    if (catalog_find(c->catalog, str_from(name), &own, NULL) < 0 ||
+        spec_profile(own, &s->request, &ret, NULL) < 0)
+        return NULL;
+    return ret;
+}
+
 static void load_sandbox(struct control *c, const struct sandbox_record *r)
 {
     struct sandbox *s;
     struct err e;
-    char name[RECORD_NAME_MAX + 24];
 
     if (sandbox_new(c, r, &s, &e) < 0) {
         /* Only its id is known: it is neither used nor swept. */
@@ -128,9 +142,7 @@ static void load_sandbox(struct control *c, const struct sandbox_record *r)
         return;
     }
     s->stored = true;
-    snprintf(name, sizeof name, "%s@%lld", r->profile, (long long)r->profile_version);
-    if (catalog_find(c->catalog, str_from(name), &s->profile, NULL) < 0)
-        s->profile = NULL;
+    s->profile = find_recorded_profile(c, s);
     sandbox_load_policy(s);
     recover_sandbox(s);
 }

@@ -52,6 +52,7 @@ void control_note_egress(struct control *c, const char *id)
 void sandbox_leave_map(struct sandbox *s)
 {
     map_remove(&s->control->sandboxes, &s->entry);
+    names_leave(s);
     owner_leave(&s->control->owners, take_ptr(s->owner));
     owner_leave(&s->control->families, take_ptr(s->family));
 }
@@ -151,6 +152,7 @@ int sandbox_new(struct control *c, const struct sandbox_record *record, struct s
     }
     s->entry.id = s->record.id;
     map_add(&c->sandboxes, &s->entry);
+    names_join(s);
     account = sandbox_account(s);
     s->owner = owner_join(&c->owners, account.name);
     s->family = account.part.n ? owner_join(&c->families, s->record.family) : NULL;

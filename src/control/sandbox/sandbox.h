@@ -6,6 +6,7 @@
 #include "control/sandbox/capture.h"
 #include "control/sandbox/change.h"
 #include "control/sandbox/sandbox_detail.h"
+#include "control/sandbox/names.h"
 #include "control/sandbox/idle.h"
 #include "control/control.h"
 #include "control/egress/egress_link.h"
@@ -22,6 +23,8 @@ enum { SANDBOX_ARENA_MAX = 512 << 10 };
 struct sandbox {
     struct control *control;
     struct map_entry entry;
+    struct map_entry named;   /* in control.names; id NULL: it is not there */
+    char name_key[NAMES_KEY]; /* its id there */
     /* Family NULL: not counted in a family's part of its owner's share. */
     struct owner *owner, *family;
     struct arena arena;           /* holds the data of record, detail and request */

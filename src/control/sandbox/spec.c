@@ -10,9 +10,25 @@ const char *spec_repo(const struct create_request *q)
     return json_map_get(&q->inputs, SPEC_REPO);
 }
 
+int spec_profile(struct profile *p, const struct create_request *q, struct profile **ret,
+                 struct err *e)
+{
+    const struct request_settings *s = &q->settings;
+
+    return profile_derive(p,
+                          &(struct profile_changes){ .cpu = s->resources.cpu,
+                                                     .memory_mb = s->resources.memory_mb,
+                                                     .pids = s->resources.pids,
+                                                     .disk_mb = s->resources.disk_mb,
+                                                     .user = s->user,
+                                                     .workdir = s->workdir,
+                                                     .caps = s->caps_given ? &s->caps : NULL },
+                          ret, e);
+}
+
 bool spec_is_plain(const struct create_request *q)
 {
-    return !spec_repo(q) && !q->image && !q->capabilities.memory_mb &&
+    return !spec_repo(q) && !q->image && !q->settings.hostname && !q->capabilities.memory_mb &&
            q->capabilities.cpu_quota == 0;
 }
 
@@ -47,6 +63,7 @@ int spec_fill(const struct profile *p, const struct create_request *q, bool may_
                                             (uint64_t)(q->capabilities.cpu_quota * 1000)),
         .mounts = mounts,
         .host = "local",
+        .hostname = q->settings.hostname,
         .egress = policy_wanted(p, q),
     };
     if (repo && repo[0] != '/')

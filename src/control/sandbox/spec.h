@@ -12,6 +12,11 @@
 /* The host directory of the workspace; NULL: none. */
 const char *spec_repo(const struct create_request *q);
 
+/* The profile with the settings of the request; *ret is a new reference. Whether they are allowed
+ * is not its question: control/sandbox/resources.h. */
+int spec_profile(struct profile *p, const struct create_request *q, struct profile **ret,
+                 struct err *e);
+
 /* The request changes nothing in the specification: a prepared box can serve it. */
 bool spec_is_plain(const struct create_request *q);
 

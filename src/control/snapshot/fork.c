@@ -157,6 +157,8 @@ void sandbox_fork(struct sandbox *s, struct fork_op *op)
     op->left_ = NULL;
     op->r_ = 0;
     op->request_ = s->request;
+    op->request_.name = op->name; /* a name belongs to one sandbox, and so does a hostname */
+    op->request_.settings.hostname = NULL;
     if (op->ttl_ns)
         op->request_.ttl_ns = op->ttl_ns;
     op->request_.workspace.access = ASK_ACCESS_NONE;

@@ -66,8 +66,8 @@ int snapshot_new(const struct snapshot_record *r, struct snapshot **ret, struct 
 {
     struct snapshot *s = new0(sizeof *s);
     struct snapshot_record *own = &s->record;
-    struct str *const texts[] = { &own->image, &own->layers, &own->base, &own->digest,
-                                  &own->config };
+    struct str *const texts[] = { &own->image,  &own->layers, &own->base,
+                                  &own->digest, &own->config, &own->settings };
     bool fits = true;
     int x;
 
@@ -291,7 +291,8 @@ static int make_snapshot_record(struct snapshot_op *op, const struct json_strs *
     const char *image = on->ref ? on->ref : s->profile ? s->profile->image : NULL;
     struct buf text AUTO(buf_done) = BUF_INIT(LAYERS_NAMES_MAX),
                     base AUTO(buf_done) = BUF_INIT(LAYERS_NAMES_MAX),
-                    config AUTO(buf_done) = BUF_INIT(BASE_CONFIG_MAX);
+                    config AUTO(buf_done) = BUF_INIT(BASE_CONFIG_MAX),
+                    settings AUTO(buf_done) = BUF_INIT(REQUEST_JSON_MAX);
     struct snapshot_record r = { .profile_version = s->record.profile_version,
                                  .created_ns = clock_wall(),
                                  .expires_ns = op->keep_ns ? clock_wall() + op->keep_ns : 0,
@@ -306,8 +307,10 @@ static int make_snapshot_record(struct snapshot_op *op, const struct json_strs *
     x = x < 0 ? x : layers_join(layers, &text);
     x = x < 0 ? x : layers_join(&on->layers, &base);
     x = x < 0 ? x : base_image_write_config(on, &config, e);
+    x = x < 0 ? x : request_settings_write(&s->request.settings, &settings, e);
     if (x < 0)
         return x;
+    r.settings = buf_str(&settings);
     r.layers = buf_str(&text);
     r.base = buf_str(&base);
     r.config = buf_str(&config);

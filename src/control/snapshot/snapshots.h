@@ -172,9 +172,10 @@ struct fork_undo;
 struct fork_op {
     const struct caller *caller;
     unsigned count;
-    int64_t ttl_ns; /* 0: that of this sandbox's request */
-    bool keep_env;  /* copy the variables that it was created with */
-    bool partly;    /* keep those that were created if another failed: the owner reports each */
+    int64_t ttl_ns;   /* 0: that of this sandbox's request */
+    bool keep_env;    /* copy the variables that it was created with */
+    const char *name; /* of the copy, with a count of 1; NULL: none */
+    bool partly;      /* keep those that were created if another failed: the owner reports each */
     /* out */
     struct create_op *made; /* `count` entries; record NULL: not created */
     int64_t pause_ns;

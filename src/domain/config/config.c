@@ -79,6 +79,20 @@ static const struct json_field owner_limit_fields[] = {
              "with quotas; the snapshots of one owner have at most as much with every driver." },
 };
 
+/* Administrators on the unix socket may ask for any amount. */
+static const struct json_field sandbox_limit_fields[] = {
+    { IN(limits.sandbox, memory, BYTES), .min = 0, .max = INT64_C(1) << 44,
+      .doc = "Most memory that a request may ask for beyond that of its profile; 0: as much as any "
+             "profile has. The same holds for the other amounts. Administrators on the unix socket "
+             "may ask for more." },
+    { IN(limits.sandbox, disk, BYTES), .min = 0, .max = INT64_C(1) << 46,
+      .doc = "Most disk space that a request may ask for." },
+    { IN(limits.sandbox, pids, UINT), .min = 0, .max = 1 << 22, .preset = "0",
+      .doc = "Most processes and threads that a request may ask for." },
+    { IN(limits.sandbox, cpu, DOUBLE), .min = 0, .max = 1024, .preset = "0",
+      .doc = "Most processors that a request may ask for." },
+};
+
 static const struct json_field limit_fields[] = {
     { IN(limits, connections, UINT), .min = 1, .max = 100000, .preset = "4096",
       .doc = "Concurrent connections of authenticated callers, including streams and proxied "
@@ -150,6 +164,7 @@ static const struct json_field limit_fields[] = {
       .doc = "Of these, copies of one owner, seven eighths with one token; 0: a quarter. 16 times "
              "as many may wait; those at the end of a sandbox always do." },
     { IN(limits, owner, OBJECT), JSON_FIELDS(owner_limit_fields) },
+    { IN(limits, sandbox, OBJECT), JSON_FIELDS(sandbox_limit_fields) },
 };
 
 static const struct json_field pool_fields[] = {

@@ -116,6 +116,11 @@ struct config {
             double cpu;      /* processors; 0: no limit */
             uint64_t disk;   /* 0: a quarter of what the storage is on */
         } owner;
+        struct {
+            uint64_t memory, disk; /* bytes; 0: the most that any profile has; the same below */
+            uint32_t pids;
+            double cpu;
+        } sandbox; /* the most that a request may ask for beyond its profile */
     } limits;
     struct {
         bool enabled;

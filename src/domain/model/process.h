@@ -39,7 +39,7 @@ struct process_request {
 /* What an absent member means. */
 extern const struct run_request run_request_default;
 
-/* Ends with two fields that only run_request has, and that the count does not include. */
+/* Ends with the fields that only run_request has, and that the count does not include. */
 extern const struct json_field process_request_fields[];
 extern const size_t process_request_field_count;
 
@@ -57,6 +57,7 @@ struct run_request {
     struct process_request process; /* first, because both share the table */
     struct egress_request egress;
     const char *image; /* its root file system; NULL: the host's system directories */
+    struct request_settings settings; /* user and workdir are the program's */
 };
 
 extern const size_t run_request_field_count; /* all of process_request_fields */

@@ -45,6 +45,7 @@ struct sandbox_record {
     struct json_map labels;
     char maker[OWNER_MAX]; /* id of the token that created it; "": made over the unix socket */
     char family[ID_MAX];   /* of that token (struct token_record), or "" */
+    char name[64];         /* unique among the owner's live sandboxes, or "" */
 };
 
 /* The egress policy of a sandbox. A sandbox without one has no network. */
@@ -179,6 +180,7 @@ struct snapshot_record {
     struct str config;      /* JSON: the image's configuration of programs */
     char family[ID_MAX];    /* of the token that took or imported it; "": a user */
     int64_t expires_ns;     /* time of its deletion; 0: never */
+    struct str settings;    /* JSON: request_settings_write() of the sandbox; or empty */
 };
 
 struct host_record {

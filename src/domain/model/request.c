@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "domain/model/request.h"
 
+#include "lib/json/reader.h"
+
 const char *const actor_kind_names[] = { "adm", "agt", "atm", NULL };
 const char *const request_scope_names[] = { "", "session", "agent", "shared", NULL };
 const char *const workspace_mode_names[] = { "", "mirror", "remote-canonical", NULL };
@@ -22,6 +24,19 @@ const struct json_field egress_request_fields[EGRESS_REQUEST_FIELD_COUNT] = {
       .doc = "Addresses and prefixes that are denied. If one of the lists is given, other "
              "destinations are allowed." },
 };
+
+#define AT(member) JSON_AT(__typeof__(((struct request_settings *)NULL)->resources), member)
+const struct json_field resource_request_fields[RESOURCE_REQUEST_FIELD_COUNT] = {
+    { "cpu", JSON_KIND_DOUBLE, AT(cpu), .min = 0, .max = 1024, .optional = true,
+      .doc = "Number of processors, also fractions such as 0.5." },
+    { "memory_mb", JSON_KIND_UINT, AT(memory_mb), .min = 8, .max = 16 << 20, .optional = true,
+      .doc = "Memory of processes in MiB." },
+    { "pids", JSON_KIND_UINT, AT(pids), .min = 4, .max = 1 << 22, .optional = true,
+      .doc = "Processes and threads." },
+    { "disk_mb", JSON_KIND_UINT, AT(disk_mb), .min = 1, .max = 64 << 20, .optional = true,
+      .doc = "Disk space in MiB." },
+};
+#undef AT
 
 #define AT(member) JSON_AT(struct create_request, member)
 #define TEXT(field, member, help)                                                                  \
@@ -75,6 +90,8 @@ static const struct json_field consumer_fields[] = {
     }
 
 const struct json_field create_request_fields[] = {
+    { "name", JSON_KIND_STR, AT(name), .min = 1, .max = SANDBOX_NAME_MAX - 1,
+      .doc = "Name, unique among the live sandboxes of its owner; an id anywhere may be a name." },
     TEXT("profile", profile, "Profile: profile.NAME or profile.NAME@VERSION."),
     TEXT("snapshot", snapshot, "Snapshot to start from: its id or name."),
     { "image", JSON_KIND_STR, AT(image), .min = 1, .max = 1024,
@@ -88,6 +105,8 @@ const struct json_field create_request_fields[] = {
       .doc = "Labels, for searches." },
     { "env", JSON_KIND_MAP, AT(env), .max = REQUEST_ENV_MAX,
       .doc = "Environment variables of every program in it." },
+    REQUEST_LIMIT_FIELDS(struct create_request),
+    REQUEST_PROGRAM_FIELDS(struct create_request),
     { "ttl", JSON_KIND_DURATION, AT(ttl_ns), .min = 1000000000, .max = INT64_C(31536000000000000),
       .doc = "Time to live, at most the profile's maximum." },
     { "on_timeout", JSON_KIND_ENUM, AT(on_timeout), .names = request_end_names,
@@ -107,6 +126,34 @@ bool label_is_reserved(const char *key)
     return strcmp(key, LABEL_PEER) == 0;
 }
 
+static bool is_name_char(char c, bool first)
+{
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+           (!first && (c == '.' || c == '_' || c == '-'));
+}
+
+bool sandbox_name_fits(struct str name)
+{
+    if (!name.n || name.n >= SANDBOX_NAME_MAX || str_starts(name, STR("sbx_")) ||
+        str_starts(name, STR("sbx-")))
+        return false;
+    for (size_t i = 0; i < name.n; i++)
+        if (!is_name_char(name.p[i], i == 0))
+            return false;
+    return true;
+}
+
+int sandbox_name_check(struct str name, struct err *e)
+{
+    if (sandbox_name_fits(name))
+        return 0;
+    return err_set(e, ERR_INVALID,
+                   "name: '%.*s': must consist of a-z 0-9 . _ -, begin with a letter or digit, not "
+                   "begin with sbx_ or sbx-, and be at most %d characters long",
+                   name.n < SANDBOX_NAME_MAX ? (int)name.n : SANDBOX_NAME_MAX, name.p,
+                   SANDBOX_NAME_MAX - 1);
+}
+
 int label_check(struct str key, struct str value, struct err *e)
 {
     if (key.n == 0 || key.n > 63)
@@ -123,6 +170,102 @@ int label_check(struct str key, struct str value, struct err *e)
         if ((unsigned char)value.p[i] < 0x20 || value.p[i] == 0x7f)
             return err_set(e, ERR_INVALID, "labels." STR_FMT ": contains a control character",
                            STR_ARG(key));
+    return 0;
+}
+
+/* Labels of letters, digits and hyphens, with dots between. */
+static bool is_hostname(struct str s)
+{
+    struct str label;
+
+    while (s.p) {
+        s = str_cut(s, '.', &label);
+        if (!label.n || label.p[0] == '-' || label.p[label.n - 1] == '-')
+            return false;
+        for (size_t i = 0; i < label.n; i++)
+            if (!is_name_char(label.p[i], true) && label.p[i] != '-' &&
+                !(label.p[i] >= 'A' && label.p[i] <= 'Z'))
+                return false;
+    }
+    return true;
+}
+
+int request_settings_check(const struct request_settings *s, struct err *e)
+{
+    if (s->resources_given && s->resources.cpu != 0 && s->resources.cpu < 0.01)
+        return err_set(e, ERR_INVALID, "resources.cpu: must be at least 0.01");
+    if (s->hostname && !is_hostname(str_from(s->hostname)))
+        return err_set(e, ERR_INVALID,
+                       "hostname: '%s': must consist of letters, digits and hyphens, with dots "
+                       "between its labels",
+                       s->hostname);
+    return 0;
+}
+
+struct kept_settings {
+    struct request_settings settings;
+};
+
+static const struct json_field kept_fields[] = {
+    REQUEST_LIMIT_FIELDS(struct kept_settings),
+    REQUEST_PROGRAM_FIELDS(struct kept_settings),
+};
+
+void request_settings_put(const struct request_settings *s, struct json_writer *w)
+{
+    static const struct json_shape shape = { NULL, JSON_FIELDS(kept_fields) };
+    const struct kept_settings kept = { *s };
+
+    json_put_members(w, &shape, &kept);
+}
+
+int request_settings_write(const struct request_settings *s, struct buf *out, struct err *e)
+{
+    struct request_settings kept = *s;
+    struct json_writer w;
+
+    kept.hostname = NULL; /* it belongs to one sandbox */
+    json_writer_init(&w, out, JSON_COMPACT);
+    json_begin_object(&w);
+    request_settings_put(&kept, &w);
+    json_end_object(&w);
+    return json_writer_finish(&w, e);
+}
+
+static void inherit_resources(struct request_settings *s, const struct request_settings *from)
+{
+    s->resources_given |= from->resources_given;
+    if (s->resources.cpu == 0)
+        s->resources.cpu = from->resources.cpu;
+    if (!s->resources.memory_mb)
+        s->resources.memory_mb = from->resources.memory_mb;
+    if (!s->resources.pids)
+        s->resources.pids = from->resources.pids;
+    if (!s->resources.disk_mb)
+        s->resources.disk_mb = from->resources.disk_mb;
+}
+
+int request_settings_inherit(struct request_settings *s, struct str text, struct arena *a,
+                             struct err *e)
+{
+    const struct json_limits limits = { .bytes = REQUEST_JSON_MAX, .depth = 8 };
+    struct kept_settings kept = { 0 };
+    const struct json *v;
+    int r;
+
+    if (!text.n)
+        return 0;
+    r = json_read(text, limits, a, &v, e);
+    r = r < 0 ? r : json_bind(v, kept_fields, COUNT_OF(kept_fields), &kept, a, e);
+    if (r < 0)
+        return r;
+    inherit_resources(s, &kept.settings);
+    s->user = s->user ? s->user : kept.settings.user;
+    s->workdir = s->workdir ? s->workdir : kept.settings.workdir;
+    if (!s->caps_given) {
+        s->caps = kept.settings.caps;
+        s->caps_given = kept.settings.caps_given;
+    }
     return 0;
 }
 
@@ -213,8 +356,11 @@ int create_request_check(struct create_request *q, struct arena *a, struct err *
 {
     const struct json *asked = q->capabilities.network_asked;
     struct json_strs hosts = { NULL, 0 };
-    int r;
+    int r = q->name ? sandbox_name_check(str_from(q->name), e) : 0;
 
+    r = r < 0 ? r : request_settings_check(&q->settings, e);
+    if (r < 0)
+        return r;
     for (size_t i = 0; i < q->env.n; i++)
         if (!q->env.p[i].key[0] || strchr(q->env.p[i].key, '='))
             return err_set(e, ERR_INVALID, "env: '%.60s' is not a valid variable name",

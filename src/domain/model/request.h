@@ -17,6 +17,7 @@ enum {
     HOST_TEXT_MAX = 255,
     REQUEST_ENV_MAX = 256,
     REQUEST_JSON_MAX = 64 << 10,
+    SANDBOX_NAME_MAX = 64, /* with its NUL */
 };
 
 /* 0 means the profile's value; the others are the profile's own values plus one. */
@@ -52,7 +53,59 @@ extern const struct json_field egress_request_fields[EGRESS_REQUEST_FIELD_COUNT]
             JSON_FIELDS(egress_request_fields)                                                     \
     }
 
+/* Limits and defaults of programs that a sandbox has instead of its profile's. Absent members (0,
+ * NULL) are the profile's. */
+struct request_settings {
+    struct {
+        double cpu;
+        uint32_t memory_mb, pids, disk_mb;
+    } resources;
+    bool resources_given, caps_given;
+    const char *user, *workdir, *hostname;
+    struct json_strs caps;
+};
+
+extern const struct json_field resource_request_fields[];
+enum { RESOURCE_REQUEST_FIELD_COUNT = 4 };
+
+/* Fields of a request whose struct has the settings as the member `settings` … */
+#define REQUEST_LIMIT_FIELDS(type)                                                                 \
+    { "resources",                                                                                 \
+      JSON_KIND_OBJECT,                                                                            \
+      JSON_AT(type, settings.resources),                                                           \
+      .seen = offsetof(type, settings.resources_given),                                            \
+      .doc = "Limits in the place of the profile's.",                                              \
+      .fields = resource_request_fields,                                                           \
+      .field_count = RESOURCE_REQUEST_FIELD_COUNT },                                               \
+        { "caps",                                                                                  \
+          JSON_KIND_STRS,                                                                          \
+          JSON_AT(type, settings.caps),                                                            \
+          .max = 7,                                                                                \
+          .seen = offsetof(type, settings.caps_given),                                             \
+          .doc = "Capabilities inside, in the place of the profile's: CHOWN, DAC_OVERRIDE, "       \
+                 "FOWNER, FSETID, SETUID, SETGID, KILL." },                                        \
+    {                                                                                              \
+        "hostname", JSON_KIND_STR, JSON_AT(type, settings.hostname),                               \
+            .min = 1, .max = 63, .doc = "Hostname inside; default: made of its id."                \
+    }
+/* … and those about its programs. */
+#define REQUEST_PROGRAM_FIELDS(type)                                                               \
+    { "user",                                                                                      \
+      JSON_KIND_STR,                                                                               \
+      JSON_AT(type, settings.user),                                                                \
+      .min = 1,                                                                                    \
+      .max = 32,                                                                                   \
+      .doc =                                                                                       \
+          "User inside that programs run as: UID, UID:GID or a name; default: the profile's." },   \
+    {                                                                                              \
+        "workdir", JSON_KIND_STR, JSON_AT(type, settings.workdir),                                 \
+            .min = 1, .max = 255,                                                                  \
+            .doc = "Working directory of programs, created if it is missing; default: the "        \
+                   "profile's."                                                                    \
+    }
+
 struct create_request {
+    const char *name;     /* NULL: none */
     const char *profile;  /* NULL: the snapshot's, or profile.sandbox-canary */
     const char *snapshot; /* to start from: an id or a name; or NULL */
     const char *image;    /* its root file system; NULL: the profile's, or the host's own */
@@ -64,7 +117,8 @@ struct create_request {
     struct json_map inputs; /* name → host path or value */
     struct json_map labels;
     struct json_map env; /* of every program in it */
-    int64_t ttl_ns;      /* 0: the profile's default */
+    struct request_settings settings;
+    int64_t ttl_ns; /* 0: the profile's default */
     enum request_end on_timeout;
     struct {
         const char *instructions_ref;
@@ -104,6 +158,18 @@ int create_request_check(struct create_request *q, struct arena *a, struct err *
 /* Sets capabilities.network. */
 void create_request_network(struct create_request *q, bool network);
 
+/* Checks what its table cannot express. */
+int request_settings_check(const struct request_settings *s, struct err *e);
+
+/* Writes them as members of a request. */
+void request_settings_put(const struct request_settings *s, struct json_writer *w);
+
+/* Writes the settings that a snapshot of the sandbox keeps, as JSON … */
+int request_settings_write(const struct request_settings *s, struct buf *out, struct err *e);
+/* … that fills in the members which the request does not have. */
+int request_settings_inherit(struct request_settings *s, struct str text, struct arena *a,
+                             struct err *e);
+
 /* Reads capabilities.network: true, false, or a list of HOST[:PORT]; an empty list means false.
  * With NULL or JSON null it leaves *ret unchanged. */
 int network_read(const struct json *v, bool *ret, struct json_strs *hosts, struct arena *a,
@@ -113,6 +179,10 @@ int network_read(const struct json *v, bool *ret, struct json_strs *hosts, struc
  * rejected in requests, and kept when labels are replaced. */
 #define LABEL_PEER "peer"
 bool label_is_reserved(const char *key);
+
+/* The name of a sandbox: [a-z0-9][a-z0-9._-]{0,62}, and no form of an id ("sbx_…", "sbx-…"). */
+bool sandbox_name_fits(struct str name);
+int sandbox_name_check(struct str name, struct err *e);
 
 /* One label: name of [a-z0-9._/-], value without control characters. */
 int label_check(struct str key, struct str value, struct err *e);

@@ -16,6 +16,8 @@
 #include "lib/yaml/file.h"
 
 enum {
+    SIMILAR_MAX = 4,                                     /* more changes make another name */
+    SHOWN_MAX = 80,                                      /* of a name in a message */
     PROBLEMS_MAX = CATALOG_FILES_MAX + CATALOG_DIRS_MAX, /* one per file, one per directory */
     MEMORY_MAX = 32 << 20,
 };
@@ -207,16 +209,22 @@ int catalog_reload(struct catalog **c, struct json_strs dirs, struct err *e)
     return 0;
 }
 
-/* Parses "profile.x@2". The version is UINT32_MAX, above all valid ones, if it is left out. */
+#define PREFIX "profile."
+
+/* Parses "profile.x@2", or "x@2" for short. The version is UINT32_MAX, above all valid ones, if it is left out. */
 static int parse_profile_name(struct str text, struct profile_name *ret, struct err *e)
 {
     struct str id, version = str_cut(text, '@', &id);
     uint64_t number = UINT32_MAX;
+    bool is_short = word_name(id);
 
-    if (!word_profile(id) || !str_copy(id, ret->id, sizeof ret->id))
+    if ((!is_short && !word_profile(id)) ||
+        snprintf(ret->id, sizeof ret->id, "%s" STR_FMT, is_short ? PREFIX : "", STR_ARG(id)) >=
+            (int)sizeof ret->id)
         return err_set(e, ERR_INVALID,
-                       "a profile name must be profile.NAME or profile.NAME@VERSION; `sandboxer "
-                       "profiles list` shows all");
+                       "'%.*s': a profile name must be NAME, profile.NAME or profile.NAME@VERSION; "
+                       "`sandboxer profiles list` shows all",
+                       text.n < SHOWN_MAX ? (int)text.n : SHOWN_MAX, text.n ? text.p : "");
     if (version.p && (!str_to_u64(version, &number) || number < 1 || number > PROFILE_VERSION_MAX))
         return err_set(e, ERR_INVALID,
                        "%s: the version after '@' must be a whole number from 1 to %d", ret->id,
@@ -242,6 +250,32 @@ static const struct catalog_entry *last_until(const struct catalog *c,
     return from ? &c->entries[from - 1] : NULL;
 }
 
+/* The profile whose name is most like the wanted one; NULL: none is like it. */
+static const char *find_similar(const struct catalog *c, const char *wanted)
+{
+    const char *best = NULL;
+    unsigned least = SIMILAR_MAX;
+
+    for (size_t i = 0; i < c->n; i++) {
+        unsigned n = str_distance(str_from(wanted), str_from(c->entries[i].name.id));
+
+        if (n < least && n <= strlen(wanted + strlen(PREFIX)) / 2) {
+            least = n;
+            best = c->entries[i].name.id;
+        }
+    }
+    return best;
+}
+
+static int fail_unknown_profile(const struct catalog *c, const char *wanted, struct err *e)
+{
+    const char *similar = find_similar(c, wanted);
+
+    return err_set(e, ERR_NOT_FOUND, "there is no %s; `sandboxer profiles list` shows them%s%s%s",
+                   wanted, similar ? " (did you mean " : "", similar ? similar : "",
+                   similar ? "?)" : "");
+}
+
 int catalog_find(const struct catalog *c, struct str name, struct profile **ret, struct err *e)
 {
     const struct catalog_entry *found;
@@ -252,7 +286,7 @@ int catalog_find(const struct catalog *c, struct str name, struct profile **ret,
         return r;
     found = last_until(c, &wanted);
     if (!found || strcmp(found->name.id, wanted.id) != 0)
-        return err_set(e, ERR_NOT_FOUND, "there is no %s", wanted.id);
+        return fail_unknown_profile(c, wanted.id, e);
     if (wanted.version != UINT32_MAX && found->name.version != wanted.version)
         return err_set(e, ERR_NOT_FOUND, "there is no version %u of %s", wanted.version, wanted.id);
     if (found->problem)

@@ -52,7 +52,7 @@ void catalog_freep_(struct catalog **c); /* for AUTO() */
  * profiles stay valid. */
 int catalog_reload(struct catalog **c, struct json_strs dirs, struct err *e);
 
-/* Finds "profile.x", its highest version, or "profile.x@2", that version. *ret is a new reference.
+/* Finds "profile.x" or, for short, "x": its highest version; or "profile.x@2", that version. *ret is a new reference.
  * -ERR_NOT_FOUND if there is no such profile, or the problem's error if its file is invalid. */
 int catalog_find(const struct catalog *c, struct str name, struct profile **ret, struct err *e);
 

@@ -322,12 +322,15 @@ struct profile *profile_ref(struct profile *p)
 
 void profile_unref(struct profile *p)
 {
+    struct profile *base;
     struct arena a;
 
     if (!p || __atomic_sub_fetch(&p->refs_, 1, __ATOMIC_ACQ_REL) > 0)
         return;
     a = p->arena_; /* p itself is on it */
+    base = p->base_;
     arena_done(&a);
+    profile_unref(base);
 }
 
 void profile_unrefp_(struct profile **p)

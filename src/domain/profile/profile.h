@@ -124,6 +124,7 @@ struct profile {
     } metadata;
 
     struct arena arena_;
+    struct profile *base_; /* of a derived one: referenced, because it borrows from it */
     unsigned refs_;
 };
 
@@ -153,6 +154,19 @@ int profile_read_file(int dir, const char *file, unsigned flags, struct profile 
 struct profile *profile_ref(struct profile *p);
 void profile_unref(struct profile *p);
 void profile_unrefp_(struct profile **p); /* for AUTO() */
+
+/* Values in the place of a profile's own; 0 and NULL: unchanged. */
+struct profile_changes {
+    double cpu;
+    uint32_t memory_mb, pids, disk_mb;
+    const char *user, *workdir; /* the user may also be UID:GID */
+    const struct json_strs *caps;
+};
+
+/* Makes a profile with these values, whose id and version are those of p; a reference to p itself
+ * if nothing differs. -ERR_INVALID names the member that a profile could not have either. */
+int profile_derive(struct profile *p, const struct profile_changes *c, struct profile **ret,
+                   struct err *e);
 
 /* 0 if one of these extensions ("ext.local", …) can run it, else -ERR_UNSUPPORTED with the
  * reason. */

@@ -288,6 +288,29 @@ static bool collect_args(struct guard *g)
            (add_arg(g, content[0]) && add_arg(g, content[1]));
 }
 
+/* The path with the sandbox's id in the place of its name: when a master approves the call, another
+ * sandbox may have the name. */
+static void add_replay_path(struct buf *text, const struct call *c)
+{
+    struct str path = http_request(c->x)->path;
+    const char *variable = strchr(c->route->path, '{');
+    size_t slashes = 0, at = 0, end;
+
+    if (!c->sandbox || !(c->route->flags & ROUTE_SANDBOX) || !variable) {
+        buf_add(text, path);
+        return;
+    }
+    for (const char *p = c->route->path; p < variable; p++)
+        slashes += *p == '/';
+    while (slashes && at < path.n)
+        slashes -= path.p[at++] == '/';
+    for (end = at; end < path.n && !strchr("/?", path.p[end]); end++)
+        ;
+    buf_add(text, (struct str){ path.p, at });
+    buf_add(text, str_from(sandbox_view(c->sandbox).record->id));
+    buf_add(text, (struct str){ path.p + end, path.n - end });
+}
+
 /* The request line for a replay, with the Idempotency-Key header. */
 static struct str format_request_line(struct call *c)
 {
@@ -298,7 +321,7 @@ static struct str format_request_line(struct call *c)
 
     buf_add(&text, q->method == H1_HEAD ? STR("GET") : q->method_text);
     buf_add_c(&text, ' ');
-    buf_add(&text, q->path);
+    add_replay_path(&text, c);
     if (key.p)
         buf_addf(&text, "\n" KEY_FIELD ": " STR_FMT, STR_ARG(key));
     line = arena_dup(&c->arena, buf_str(&text));

@@ -146,6 +146,7 @@ static const struct json_shape unsynced_answer = { "Unsynced", JSON_FIELDS(unsyn
 
 static const struct json_field sandbox_fields[] = {
     { "sandbox_id", JSON_KIND_CHARS, RECORD(id), .required = true },
+    { "name", JSON_KIND_CHARS, RECORD(name), .optional = true },
     { "state", JSON_KIND_ENUM, RECORD(state), .required = true, .names = sandbox_state_names },
     { "profile", JSON_KIND_CHARS, RECORD(profile), .required = true },
     { "profile_version", JSON_KIND_INT, RECORD(profile_version) },
@@ -157,6 +158,11 @@ static const struct json_field sandbox_fields[] = {
     { "inputs", JSON_KIND_MAP, .write = write_request_member },
     { "consumer", JSON_KIND_OBJECT, .write = write_request_member },
     { "capabilities", JSON_KIND_OBJECT, .write = write_request_member },
+    { "resources", JSON_KIND_OBJECT, .write = write_request_member },
+    { "user", JSON_KIND_TEXT, .write = write_request_member },
+    { "workdir", JSON_KIND_TEXT, .write = write_request_member },
+    { "caps", JSON_KIND_TEXTS, .write = write_request_member },
+    { "hostname", JSON_KIND_TEXT, .write = write_request_member },
     { "setup_metadata", JSON_KIND_OBJECT, .write = write_request_member },
     { "workspace", JSON_KIND_OBJECT, .write = write_workspace },
     { "created_at", JSON_KIND_TIME, RECORD(created_ns), .required = true },

@@ -331,6 +331,7 @@ static void rest_take_snapshot(struct call *c)
 struct fork_body {
     uint32_t count;
     bool keep_env;
+    const char *name;
 };
 
 static const struct json_field fork_fields[] = {
@@ -339,6 +340,8 @@ static const struct json_field fork_fields[] = {
     { "keep_env", JSON_KIND_BOOL, JSON_AT(struct fork_body, keep_env),
       .doc = "Copy the environment variables that the sandbox was created with, including "
              "credentials." },
+    { "name", JSON_KIND_STR, JSON_AT(struct fork_body, name), .min = 1, .max = SANDBOX_NAME_MAX - 1,
+      .doc = "Name of the copy, if it is one." },
 };
 
 struct fork_call {
@@ -401,10 +404,22 @@ static void on_sandbox_forked(struct fork_op *op, int r, const struct err *e)
 static void rest_fork_sandbox(struct call *c)
 {
     struct fork_body q = { 0 };
+    struct err e = { 0 };
 
-    if (call_read(c, &q))
-        call_fork(c, &(struct fork_op){
-                         .count = q.count, .keep_env = q.keep_env, .done = on_sandbox_forked });
+    if (!call_read(c, &q))
+        return;
+    if (q.name && q.count > 1)
+        (void)err_set(&e, ERR_INVALID, "name: %u copies cannot share a name; leave it out",
+                      q.count);
+    else if (q.name)
+        (void)sandbox_name_check(str_from(q.name), &e);
+    if (e.code)
+        call_fail(c, &e);
+    else
+        call_fork(c, &(struct fork_op){ .count = q.count,
+                                        .keep_env = q.keep_env,
+                                        .name = q.name,
+                                        .done = on_sandbox_forked });
 }
 
 /* --- pause and resume --- */

@@ -47,7 +47,7 @@ const char *daytona_sandbox_name(const struct sandbox_record *r)
 {
     const char *name = json_map_get(&r->labels, DAYTONA_NAME);
 
-    return name ? name : r->id;
+    return name ? name : r->name[0] ? r->name : r->id;
 }
 
 struct json_map_holder {

@@ -59,6 +59,7 @@ static void rest_run_one_shot(struct call *c)
     o->request.profile = RUN_PROFILE;
     o->request.egress = o->asked.egress;
     o->request.image = o->asked.image;
+    o->request.settings = o->asked.settings;
     o->op = (struct create_op){
         .caller = &c->caller, .request = &o->request, .one_shot = true, .done = on_one_shot_created
     };

@@ -107,6 +107,18 @@ static void fail_recreation(struct call *c, const char *id, int r, const struct 
     call_fail(c, &why);
 }
 
+/* Of a recreate: another name than that of the sandbox; empty: none. */
+static int read_new_name(struct call *c, struct create_request *q, struct err *e)
+{
+    struct str name;
+    int r = url_query(c->query, STR("name"), &c->arena, &name, e);
+
+    if (r <= 0)
+        return r;
+    q->name = name.n ? arena_dup(&c->arena, name) : NULL;
+    return name.n ? sandbox_name_check(name, e) : 0;
+}
+
 /* Starts to create a sandbox. from: the id of the sandbox to recreate; NULL: a new one. there: that
  * sandbox if it still exists; then only a check is made whether the new one could be created.
  * replaced: it was destroyed for this request. */
@@ -126,6 +138,8 @@ static void start_creation(struct call *c, const struct json *request, const cha
     r = copy_idempotency_key(c, &n->op, &e);
     if (r >= 0)
         r = create_request_read(request, &n->request, &c->arena, &e);
+    if (r >= 0 && from)
+        r = read_new_name(c, &n->request, &e);
     if (r >= 0)
         creation_start(n);
     else if (there)
@@ -264,6 +278,22 @@ static bool read_list_filters(struct call *c, struct store_query *q)
     return true;
 }
 
+/* "agent-dev" is short for "profile.agent-dev". */
+static bool read_profile_filter(struct call *c, struct str *ret)
+{
+    static const struct str prefix = STR("profile.");
+    int r = call_query(c, "profile", ret);
+    char *full;
+
+    if (r <= 0 || !ret->n || str_find(*ret, '.') < ret->n || str_starts(*ret, STR("snap_")))
+        return r >= 0;
+    full = call_alloc(c, prefix.n + ret->n, 1);
+    memcpy(full, prefix.p, prefix.n);
+    memcpy(full + prefix.n, ret->p, ret->n);
+    *ret = (struct str){ full, prefix.n + ret->n };
+    return true;
+}
+
 static void rest_list_sandboxes(struct call *c)
 {
     struct sandbox_listing *l = call_state(c, sizeof *l, NULL);
@@ -273,7 +303,7 @@ static void rest_list_sandboxes(struct call *c)
     l->call = c;
     call_own_arena(c, &l->query.arena, 0); /* control sets its limit */
     if (!read_list_filters(c, &l->query) || !read_list_cursor(c, &l->query) ||
-        call_query(c, "profile", &l->query.profile) < 0 ||
+        !read_profile_filter(c, &l->query.profile) ||
         call_query_number(c, "limit", LIST_MAX, &limit) < 0)
         return;
     l->query.limit = (int)limit + 1;
@@ -448,7 +478,7 @@ const struct route routes_sandboxes[] = {
       "Destroy a sandbox", .answer = "Sandbox", .query = "sync unsynced" },
     { H1_POST, VERB_DESTROY, "/v1/sandboxes/{id}/recreate", ROUTE_SANDBOX, rest_recreate_sandbox,
       "Destroy a sandbox and create another like it", .answer = "Sandbox", .status = 201,
-      .query = "sync unsynced" },
+      .query = "sync unsynced name" },
     { H1_POST, VERB_EXTEND, "/v1/sandboxes/{id}/extend-ttl",
       ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE, rest_extend_sandbox,
       "Extend the lifetime of a sandbox", ROUTE_FIELDS(extend_fields), .answer = "Sandbox" },

@@ -46,6 +46,7 @@ static const struct row_column sandbox_columns[] = {
     IN(labels, MAP),
     IN(maker, TEXT),
     IN(family, TEXT),
+    IN(name, TEXT),
 };
 #undef RECORD
 
@@ -163,6 +164,7 @@ static const struct row_column snapshot_columns[] = {
     IN(pause_ns, I64),   IN(image, STR),    IN(layers, STR),
     IN(labels, MAP),     IN(base, STR),     IN(digest, STR),
     IN(config, STR),     IN(family, TEXT),  IN(expires_ns, I64),
+    IN(settings, STR),
 };
 #undef RECORD
 

@@ -230,11 +230,22 @@ static const char families[] = "ALTER TABLE sandboxes ADD COLUMN family TEXT NOT
 static const char snapshot_ends[] =
     "ALTER TABLE snapshots ADD COLUMN expires_ns INTEGER NOT NULL DEFAULT 0;";
 
+/* A name is free again when its sandbox is destroyed. */
+static const char names[] =
+    "ALTER TABLE sandboxes ADD COLUMN name TEXT NOT NULL DEFAULT '';"
+    "CREATE UNIQUE INDEX sandboxes_name ON sandboxes (owner, name) WHERE live = 1 AND name <> '';";
+
+/* Settings of the sandbox that a snapshot was taken of, for sandboxes that are made from it. */
+static const char snapshot_settings[] =
+    "ALTER TABLE snapshots ADD COLUMN settings TEXT NOT NULL DEFAULT '';";
+
 static const struct migration migrations[] = {
-    { 1, first },      { 2, egress },         { 3, trust },         { 4, images },
-    { 5, snapshots },  { 6, snapshot_bases }, { 7, held_requests }, { 8, snapshot_tags },
-    { 9, image_tags }, { 10, new_measures },  { 11, credentials },  { 12, egress_authors },
-    { 13, ledger },    { 14, token_makers },  { 15, families },     { 16, snapshot_ends },
+    { 1, first },          { 2, egress },        { 3, trust },
+    { 4, images },         { 5, snapshots },     { 6, snapshot_bases },
+    { 7, held_requests },  { 8, snapshot_tags }, { 9, image_tags },
+    { 10, new_measures },  { 11, credentials },  { 12, egress_authors },
+    { 13, ledger },        { 14, token_makers }, { 15, families },
+    { 16, snapshot_ends }, { 17, names },        { 18, snapshot_settings },
 };
 
 const struct schema store_schema = { migrations, COUNT_OF(migrations) };

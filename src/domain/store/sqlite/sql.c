@@ -5,7 +5,7 @@
 #define SANDBOX                                                                                    \
     "id, owner, state, profile, profile_version, extension, host, created_ns, updated_ns, "        \
     "ready_ns, finished_ns, ttl_ns, ttl_max_ns, idle_ns, deadline_ns, boot, reason, step, "        \
-    "request, detail, labels, maker, family"
+    "request, detail, labels, maker, family, name"
 #define EVENT                                                                                      \
     "seq, time_ns, type, sandbox, owner, from_state, to_state, actor_kind, actor, reason, detail"
 /* Labels of an event's sandbox; NULL if the sandbox has no row. */
@@ -29,7 +29,7 @@
 #define GRANT "id, peer, tool, sandbox, version, approver, uses, expires_ns"
 #define SNAPSHOT                                                                                   \
     "id, owner, name, sandbox, profile, profile_version, created_ns, bytes, entries, pause_ns, "   \
-    "image, layers, labels, base, digest, config, family, expires_ns"
+    "image, layers, labels, base, digest, config, family, expires_ns, settings"
 #define IMAGE       "ref, digest, id, config, layers, created_ns"
 #define LAYER       "name, measure, bytes, entries, created_ns"
 #define EGRESS_HEAD "sandbox, seq, digest, cut_seq, cut_digest, time_ns, mac"

@@ -13,16 +13,16 @@ SQL(SQL_MOVE_SANDBOX,
     "UPDATE sandboxes SET state = ?3, profile_version = ?5, extension = ?6, host = ?7,"
     " updated_ns = ?9, ready_ns = ?10, finished_ns = ?11, ttl_ns = ?12, ttl_max_ns = ?13,"
     " idle_ns = ?14, boot = ?16, reason = ?17, step = ?18, request = ?19, detail = ?20"
-    " WHERE id = ?1 AND live = ?24 AND owner = ?2 AND profile = ?4 AND created_ns = ?8"
+    " WHERE id = ?1 AND live = ?25 AND owner = ?2 AND profile = ?4 AND created_ns = ?8"
     " AND deadline_ns = ?15 AND labels = ?21")
 SQL(SQL_PUT_SANDBOX,
     "INSERT INTO sandboxes (" SANDBOX ", live) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9,"
-    " ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)"
+    " ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25)"
     " ON CONFLICT (id) DO UPDATE SET owner = ?2, state = ?3, profile = ?4,"
     " profile_version = ?5, extension = ?6, host = ?7, created_ns = ?8, updated_ns = ?9,"
     " ready_ns = ?10, finished_ns = ?11, ttl_ns = ?12, ttl_max_ns = ?13, idle_ns = ?14,"
     " deadline_ns = ?15, boot = ?16, reason = ?17, step = ?18, request = ?19, detail = ?20,"
-    " labels = ?21, maker = ?22, family = ?23, live = ?24")
+    " labels = ?21, maker = ?22, family = ?23, name = ?24, live = ?25")
 SQL(SQL_DROP_TAG, "DELETE FROM tags WHERE key = ?1 AND value = ?2 AND owner = ?3 AND live = ?4"
                   " AND created_ns = ?5 AND id = ?6")
 SQL(SQL_PUT_TAG, "INSERT INTO tags (key, value, owner, live, created_ns, id)"
@@ -87,7 +87,7 @@ SQL(SQL_DROP_LAYER, "DELETE FROM layers WHERE name = ?1")
 SQL(SQL_DROP_GRANT, "DELETE FROM grants WHERE id = ?1")
 SQL(SQL_PUT_SNAPSHOT, "INSERT INTO snapshots (" SNAPSHOT
                       ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
-                      " ?14, ?15, ?16, ?17, ?18)"
+                      " ?14, ?15, ?16, ?17, ?18, ?19)"
                       " ON CONFLICT (id) DO UPDATE SET name = ?3, layers = ?12")
 SQL(SQL_SET_SNAPSHOT_LAYERS, "UPDATE snapshots SET layers = ?2 WHERE id = ?1")
 SQL(SQL_DROP_SNAPSHOT, "DELETE FROM snapshots WHERE id = ?1")

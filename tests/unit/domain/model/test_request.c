@@ -28,6 +28,48 @@ static struct create_request good(const char *text)
     return q;
 }
 
+TEST(names_of_sandboxes)
+{
+    static const char *const bad[] = {
+        "",    ".",     "-a",    "_a",   "A",        "a b", "a/b",
+        "a\n", "sbx_a", "sbx-a", "sbx_", "\xc3\xa9", "a:b", "a%20b"
+    };
+    char longest[SANDBOX_NAME_MAX + 1] = { 0 };
+
+    CHECK_STR(str_from(good("{\"name\":\"0web.a_b-c\"}").name), "0web.a_b-c");
+    CHECK(!good("{}").name);
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        CHECK(!sandbox_name_fits(str_from(bad[i])));
+    CHECK(!sandbox_name_fits((struct str){ "a\0b", 3 }));
+    memset(longest, 'a', SANDBOX_NAME_MAX - 1);
+    CHECK(sandbox_name_fits(str_from(longest)));
+    longest[SANDBOX_NAME_MAX - 1] = 'a';
+    CHECK(!sandbox_name_fits(str_from(longest)));
+}
+
+TEST(settings_are_inherited_where_a_request_has_none)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(REQUEST_JSON_MAX);
+    struct create_request from = good("{\"resources\":{\"memory_mb\":64,\"cpu\":0.5},\"user\":"
+                                      "\"1000\",\"hostname\":\"h\",\"caps\":[]}"),
+                          to;
+    struct err e = { 0 };
+
+    CHECK_OK(request_settings_write(&from.settings, &text, &e), e);
+    to = good("{\"resources\":{\"memory_mb\":32,\"pids\":9},\"workdir\":\"/w\"}");
+    CHECK_OK(request_settings_inherit(&to.settings, buf_str(&text), &arena, &e), e);
+    CHECK_INT(to.settings.resources.memory_mb, 32);
+    CHECK_INT(to.settings.resources.pids, 9);
+    CHECK_INT(to.settings.resources.cpu * 10, 5);
+    CHECK_STR(str_from(to.settings.user), "1000");
+    CHECK_STR(str_from(to.settings.workdir), "/w");
+    CHECK(!to.settings.hostname); /* it belongs to one sandbox */
+    CHECK(to.settings.caps_given);
+    CHECK_OK(request_settings_inherit(&to.settings, STR(""), &arena, &e), e);
+    CHECK_INT(request_settings_inherit(&to.settings, STR("{\"nope\":1}"), &arena, &e),
+              -(int)ERR_INVALID);
+}
+
 TEST(a_network_is_yes_no_or_hosts)
 {
     struct create_request q = good("{\"capabilities\":{\"network\":true}}");

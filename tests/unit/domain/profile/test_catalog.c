@@ -127,12 +127,34 @@ TEST(names_that_are_not_there)
     check_missing(c, "profile.c", ERR_NOT_FOUND, "there is no profile.c");
     check_missing(c, "profile.b@1", ERR_NOT_FOUND, "there is no ");
     check_missing(c, "profile.b@3", ERR_NOT_FOUND, "there is no version 3 of profile.b");
-    check_missing(c, "b", ERR_INVALID, "must be profile.NAME");
-    check_missing(c, "", ERR_INVALID, "must be profile.NAME");
+    check_missing(c, "b@3", ERR_NOT_FOUND, "there is no version 3 of profile.b");
+    check_missing(c, "other", ERR_NOT_FOUND,
+                  "there is no profile.other; `sandboxer profiles list`");
+    check_missing(c, "a b", ERR_INVALID, "must be NAME, profile.NAME");
+    check_missing(c, "", ERR_INVALID, "must be NAME, profile.NAME");
     check_missing(c, "profile.b@", ERR_INVALID, "version");
     check_missing(c, "profile.b@0", ERR_INVALID, "version");
     check_missing(c, "profile.b@x", ERR_INVALID, "version");
     check_missing(c, "profile.b@99999999999", ERR_INVALID, "version");
+}
+
+TEST(a_short_name_and_a_similar_one)
+{
+    AUTO(shelf_done) struct shelf s = { 0 };
+    AUTO(catalog_freep_) struct catalog *c = NULL;
+    struct profile *p = NULL;
+
+    shelf_make(&s);
+    put_profile(&s, 0, "b.yaml", "profile.build", 2, "");
+    c = load(&s);
+    CHECK_INT(catalog_find(c, STR("build"), &p, NULL), 0);
+    CHECK_STR(str_from(p->id), "profile.build");
+    profile_unref(p);
+    CHECK_INT(catalog_find(c, STR("build@2"), &p, NULL), 0);
+    profile_unref(p);
+    check_missing(c, "biuld", ERR_NOT_FOUND, "(did you mean profile.build?)");
+    check_missing(c, "profile.bulid@1", ERR_NOT_FOUND, "(did you mean profile.build?)");
+    check_missing(c, "bx", ERR_NOT_FOUND, "list` shows them");
 }
 
 TEST(a_wrong_file_is_its_own_problem)
