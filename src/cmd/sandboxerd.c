@@ -60,7 +60,7 @@ struct daemon {
     struct nosuid nosuid;
     struct driver_choice driver;
     uint64_t share; /* bytes of the storage that the boxes of one owner may use */
-    pid_t share_keeper;
+    struct share_keeper share_keeper;
     uid_t owner;
     const char *roots[PLAN_ROOTS_MAX + 1];
     char tag[CGROUP_TAG_MAX];
@@ -293,7 +293,7 @@ static int open_daemon(struct daemon *d, struct err *e)
 static void close_daemon(struct daemon *d)
 {
     volume_grow_stop(d->grower);
-    share_keeper_stop(d->share_keeper);
+    share_keeper_stop(&d->share_keeper);
     drop_fd(&d->storage);
     nosuid_unmount(&d->nosuid);
     volume_done(&d->volume);
@@ -403,13 +403,10 @@ static void start_grower(struct daemon *d)
 /* Without it, only the limit of each sandbox holds. */
 static void start_share_keeper(struct daemon *d)
 {
-    struct err e;
-
-    if (!d->share || !d->launcher.limited || !d->driver.driver->charge)
+    if (!d->launcher.limited || !d->driver.driver->charge)
         return;
-    d->share_keeper = share_keeper_start(d->storage, d->share, &e);
-    if (d->share_keeper < 0)
-        LOG(WARN, "storage.not_shared", LOG_S("reason", e.msg));
+    d->share_keeper = (struct share_keeper){ .storage = d->storage, .bytes = d->share };
+    share_keeper_start(&d->share_keeper);
 }
 
 static int split_monitor(struct daemon *d)
@@ -454,6 +451,7 @@ static int split_monitor(struct daemon *d)
         .storage = d->storage,
         .grants = d->grants,
         .doors = d->unix_doors,
+        .share_keeper = &d->share_keeper,
         .log_state = log_file_is_stderr(d->config.state) ? d->config.state : NULL,
     };
     open_gate(d);

@@ -44,6 +44,7 @@ struct monitor {
     struct children groups[GROUP_COUNT_];
     struct jobs jobs;
     struct gate no_gate, *gate;
+    struct share_keeper no_share_keeper, *share_keeper;
     int64_t lines_from; /* when the current second of the log began */
     unsigned lines;
     int64_t log_at; /* the next check of the size of the log */
@@ -327,6 +328,7 @@ static bool reap_monitor_children(struct monitor *w, int *ret_status)
             children_ended(&w->groups[i], pid);
         gate_ended(w->gate, pid);
         jobs_ended(&w->jobs, pid, on_job_answer, w);
+        share_keeper_ended(w->share_keeper, pid, status);
         if (pid == w->child) {
             *ret_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
             ended = true;
@@ -381,6 +383,7 @@ static void init_monitor(struct monitor *w, int sock, pid_t child, const struct 
 {
     *w = (struct monitor){ .sock = sock, .child = child, .options = o, .no_gate = GATE_CLOSED };
     w->gate = o->gate ? o->gate : &w->no_gate;
+    w->share_keeper = o->share_keeper ? o->share_keeper : &w->no_share_keeper;
     for (size_t i = 0; i < GROUP_COUNT_; i++) {
         w->groups[i].what = groups[i].what;
         w->groups[i].max = groups[i].max;
@@ -401,14 +404,21 @@ static void bound_log(struct monitor *w)
         LOG(ERROR, "daemon.log_not_bounded", LOG_S("error", e.msg));
 }
 
-/* Of a job, of another try to remove groups of workers, or of the log; 0: none. */
+/* Of two times, of which 0 is never. */
+static int64_t earlier_deadline(int64_t a, int64_t b)
+{
+    return !a || (b && b < a) ? b : a;
+}
+
+/* Of a job, of another try to remove groups of workers, of a process that starts again, or of the
+ * log; 0: none. */
 static int64_t next_deadline(struct monitor *w)
 {
-    int64_t job = jobs_deadline(&w->jobs), tidy = clock_mono() + TIDY_NS;
+    int64_t next = earlier_deadline(jobs_deadline(&w->jobs), share_keeper_due(w->share_keeper));
 
-    if (!gate_tidy(w->gate) && (!job || job > tidy))
-        job = tidy;
-    return w->options->log_state && (!job || w->log_at < job) ? w->log_at : job;
+    if (!gate_tidy(w->gate))
+        next = earlier_deadline(next, clock_mono() + TIDY_NS);
+    return w->options->log_state ? earlier_deadline(next, w->log_at) : next;
 }
 
 int monitor_run(int sock, pid_t child, const struct monitor_options *o)
@@ -429,6 +439,7 @@ int monitor_run(int sock, pid_t child, const struct monitor_options *o)
         int64_t deadline;
 
         bound_log(&w);
+        share_keeper_restart(w.share_keeper);
         n = WAIT_JOBS + jobs_poll(&w.jobs, &waits[WAIT_JOBS]);
         deadline = next_deadline(&w);
 

@@ -15,10 +15,16 @@
 #include "engine/storage/share.h"
 #include "engine/storage/subvolume.h"
 #include "lib/proc/caps.h"
+#include "lib/proc/sys.h"
 
 enum { TICK_US = 100000, BUSY_TICK_US = 10000, LONGER = 20, IDLE_TICKS = 100 };
 
 #define LEAST_CHANGE (UINT64_C(256) << 10)
+
+/* Of a process that ends again and again; one that lived for LONG_NS is new. */
+#define FIRST_PAUSE_NS (100 * NS_PER_MS)
+#define LONG_NS        (60 * NS_PER_S)
+enum { MOST_DOUBLINGS = 5 };
 
 struct keeper {
     int storage, sys;
@@ -91,7 +97,16 @@ static _Noreturn void run_share_keeper(struct keeper *k)
     }
 }
 
-pid_t share_keeper_start(int storage, uint64_t bytes, struct err *e)
+/* Of the monitor's descriptors it has its log and the storage: an end of a channel that it kept open
+ * would hide that the other process is gone. */
+static void keep_only_storage(int storage)
+{
+    if (storage > STDERR_FILENO + 1)
+        sys_close_range(STDERR_FILENO + 1, (unsigned)storage - 1);
+    sys_close_range((unsigned)storage + 1, ~0u);
+}
+
+static pid_t fork_share_keeper(int storage, uint64_t bytes, struct err *e)
 {
     struct keeper k = { .storage = storage, .bytes = bytes };
     pid_t self = getpid(), pid = fork();
@@ -102,14 +117,70 @@ pid_t share_keeper_start(int storage, uint64_t bytes, struct err *e)
         return pid;
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != self)
         _exit(1);
+    keep_only_storage(storage);
     k.sys = open("/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
     subvolume_open_pending(k.sys, storage, k.pending);
     run_share_keeper(&k);
 }
 
-void share_keeper_stop(pid_t pid)
+/* Returns the pause. */
+static int64_t plan_restart(struct share_keeper *k)
 {
-    /* If it died, the monitor has collected it. */
-    if (pid > 0 && waitpid(pid, NULL, WNOHANG) == 0 && kill(pid, SIGKILL) == 0)
-        waitpid(pid, NULL, 0);
+    int64_t now = clock_mono(), pause;
+
+    k->ends = now - k->started < LONG_NS ? k->ends + 1 : 1;
+    pause = k->ends < 2
+                ? 0
+                : FIRST_PAUSE_NS << (k->ends - 2 < MOST_DOUBLINGS ? k->ends - 2 : MOST_DOUBLINGS);
+    k->pid = 0;
+    k->due = now + pause;
+    return pause;
+}
+
+void share_keeper_start(struct share_keeper *k)
+{
+    struct err e;
+    pid_t pid;
+
+    if (!k->bytes)
+        return;
+    k->started = clock_mono();
+    k->due = 0;
+    pid = fork_share_keeper(k->storage, k->bytes, &e);
+    if (pid > 0) {
+        k->pid = pid;
+        return;
+    }
+    LOG(WARN, "storage.not_shared", LOG_S("reason", e.msg));
+    plan_restart(k);
+}
+
+void share_keeper_ended(struct share_keeper *k, pid_t pid, int status)
+{
+    int64_t pause;
+
+    if (!k->pid || pid != k->pid)
+        return;
+    pause = plan_restart(k);
+    LOG(WARN, "storage.share_keeper_ended",
+        LOG_I("status", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)),
+        LOG_I("pause_ms", pause / NS_PER_MS));
+}
+
+int64_t share_keeper_due(const struct share_keeper *k)
+{
+    return k->due;
+}
+
+void share_keeper_restart(struct share_keeper *k)
+{
+    if (k->due && k->due <= clock_mono())
+        share_keeper_start(k);
+}
+
+void share_keeper_stop(struct share_keeper *k)
+{
+    if (k->pid && kill(k->pid, SIGKILL) == 0)
+        waitpid(k->pid, NULL, 0);
+    *k = (struct share_keeper){ .storage = -1 };
 }

@@ -66,8 +66,7 @@ struct charged_owner {
 
 struct charged_box {
     uint64_t tree;
-    uint64_t used;       /* bytes that its limit is compared with */
-    uint64_t limit, own; /* as it is, and what it is without a share; UINT64_MAX: none */
+    struct share_box box;
     size_t owner;
 };
 
@@ -136,14 +135,14 @@ static void count_box(struct share_count *c, int dir, const char *owner, uint64_
     struct charged_box b = { 0 };
     uint64_t alone, waiting;
 
-    if (subvolume_tree(dir, &b.tree) < 0 || !read_quota(c, b.tree, "referenced", &b.used) ||
+    if (subvolume_tree(dir, &b.tree) < 0 || !read_quota(c, b.tree, "referenced", &b.box.used) ||
         !read_quota(c, b.tree, "exclusive", &alone) ||
         !read_quota(c, b.tree, "rsv_data", &waiting) ||
-        !read_quota(c, b.tree, "max_referenced", &b.limit))
+        !read_quota(c, b.tree, "max_referenced", &b.box.limit))
         return;
-    b.used += waiting;
-    b.limit = b.limit ? b.limit : UINT64_MAX;
-    b.own = disk ? disk + STORAGE_RESERVE_BYTES : UINT64_MAX;
+    b.box.used += waiting;
+    b.box.limit = b.box.limit ? b.box.limit : UINT64_MAX;
+    b.box.own = disk ? disk + STORAGE_RESERVE_BYTES : UINT64_MAX;
     charge_owner(c, owner, alone + waiting, &b.owner);
     c->box = grow_rows(c->box, c->n_boxes, &c->room_boxes, sizeof *c->box);
     c->box[c->n_boxes++] = b;
@@ -210,11 +209,19 @@ static uint64_t smaller_of(uint64_t a, uint64_t b)
 
 /* A single box can use all that is left of the share. Where nothing is left, no limit is raised:
  * else a box would get a little more each time. */
-static uint64_t choose_limit(const struct charged_box *b, uint64_t left)
+static uint64_t choose_limit(const struct share_box *b, uint64_t left)
 {
     if (!left)
         return smaller_of(b->own, smaller_of(b->limit, b->used + LAST_ROOM));
     return b->own - smaller_of(b->own, b->used) <= left ? b->own : b->used + left;
+}
+
+uint64_t share_limit(const struct share_box *b, uint64_t left)
+{
+    uint64_t limit = choose_limit(b, left);
+
+    return limit < b->limit || limit - b->limit >= LEAST_RAISE || limit == b->own ? limit
+                                                                                  : b->limit;
 }
 
 static int limit_boxes(const struct share_count *c, int storage, uint64_t bytes, struct err *e)
@@ -224,10 +231,9 @@ static int limit_boxes(const struct share_count *c, int storage, uint64_t bytes,
     for (size_t i = 0; i < c->n_boxes; i++) {
         const struct charged_box *b = &c->box[i];
         uint64_t used = c->owners[b->owner].used,
-                 limit = choose_limit(b, bytes - smaller_of(bytes, used));
+                 limit = share_limit(&b->box, bytes - smaller_of(bytes, used));
 
-        if (limit < b->limit || limit - b->limit >= LEAST_RAISE ||
-            (limit == b->own && limit != b->limit))
+        if (limit != b->box.limit)
             r = subvolume_limit_tree(storage, b->tree, limit, r < 0 ? NULL : e) < 0 ? -(int)ERR_SYS
                                                                                     : r;
     }

@@ -43,4 +43,15 @@ int share_copy_note(int from, int to, struct err *e);
  * the kernel does not count; it was asked to count again. */
 int share_enforce(int storage, int sys, uint64_t bytes, struct err *e);
 
+/* In bytes. */
+struct share_box {
+    uint64_t used;  /* what its limit is compared with */
+    uint64_t limit; /* as it is */
+    uint64_t own;   /* as it is without a share; UINT64_MAX: none */
+};
+
+/* The limit of a box whose owner has `left` bytes of its share. A limit is a write to the disk: one
+ * that would be raised a little stays as it is. */
+uint64_t share_limit(const struct share_box *b, uint64_t left);
+
 #endif
