@@ -20,7 +20,7 @@ void cgroup_init(struct cgroup *c)
 {
     *c = (struct cgroup){ .unified = -1, .procs = -1, .kills = -1, .cpu = -1 };
     for (int i = 0; i < CGROUP_CONTROLLERS_; i++)
-        c->tasks[i] = -1;
+        c->tasks[i] = c->held[i] = -1;
 }
 
 static bool limit_wanted(const struct cgroup_limits *l, int controller)
@@ -157,20 +157,19 @@ static int limit_unified(const struct cgroup_host *h, const struct cgroup_limits
 static int limit_huge_pages(struct cgroup_host *h, const char *id, struct cgroup *c, struct err *e)
 {
     char path[CGROUP_PATH_MAX];
-    AUTO_CLOSE int dir = -1;
-    int r;
+    int *dir = &c->held[CGROUP_HUGETLB], r;
 
     if (is_on_v2(h, CGROUP_HUGETLB) && !h->tag[0])
         cgroup_forbid_huge_pages(c->unified);
     if (!is_on_v1(h, CGROUP_HUGETLB))
         return 0;
     cgroup_tree_path(h, CGROUP_HUGETLB, id, NULL, path);
-    r = h->tag[0] ? cgroup_tree_make_shared(h, CGROUP_HUGETLB, NULL, &dir, e)
-                  : cgroup_tree_make(h, CGROUP_HUGETLB, path, NULL, &dir, e);
+    r = h->tag[0] ? cgroup_tree_make_shared(h, CGROUP_HUGETLB, NULL, dir, e)
+                  : cgroup_tree_make(h, CGROUP_HUGETLB, path, NULL, dir, e);
     if (r < 0)
         return r;
-    cgroup_forbid_huge_pages(dir);
-    return open_tasks(dir, &c->tasks[CGROUP_HUGETLB], e);
+    cgroup_forbid_huge_pages(*dir);
+    return open_tasks(*dir, &c->tasks[CGROUP_HUGETLB], e);
 }
 
 int cgroup_limit(struct cgroup_host *h, const char *id, const struct cgroup_owner *owner,
@@ -218,13 +217,11 @@ int cgroup_limit_prepared(struct cgroup_host *h, const char *id, const struct cg
         open_cpu(c->unified, true, c);
     cgroup_tree_pool_path(h, path);
     for (int i = 0; i <= CGROUP_CPU && r >= 0; i++) {
-        AUTO_CLOSE int dir = -1;
-
         if (!is_on_v1(h, i))
             continue;
-        r = cgroup_tree_make_shared(h, i, path, &dir, e);
+        r = cgroup_tree_make_shared(h, i, path, &c->held[i], e);
         if (r >= 0)
-            r = open_tasks(dir, &c->tasks[i], e);
+            r = open_tasks(c->held[i], &c->tasks[i], e);
     }
     if (r >= 0)
         *ret_missing = missing_limits(h, limits);
@@ -361,6 +358,8 @@ void cgroup_close(struct cgroup *c)
     drop_fd(&c->procs);
     drop_fd(&c->kills);
     drop_fd(&c->cpu);
-    for (int i = 0; i < CGROUP_CONTROLLERS_; i++)
+    for (int i = 0; i < CGROUP_CONTROLLERS_; i++) {
         drop_fd(&c->tasks[i]);
+        drop_fd(&c->held[i]);
+    }
 }

@@ -74,8 +74,9 @@ struct cgroup {
     bool made;   /* groups may exist */
     int unified; /* directory of the v2 group, for CLONE_INTO_CGROUP and cgroup.kill; or -1 */
     int tasks[CGROUP_CONTROLLERS_]; /* v1 `tasks` files: a process joins by writing "0"; or -1 */
-    int procs;                      /* likewise `cgroup.procs` of v2, for cgroup_assign(); or -1 */
-    int kills;                      /* read-only: counter of OOM kills of the memory group; or -1 */
+    int held[CGROUP_CONTROLLERS_]; /* v1 groups that stay, even empty, until it has joined; or -1 */
+    int procs;                     /* likewise `cgroup.procs` of v2, for cgroup_assign(); or -1 */
+    int kills;                     /* read-only: counter of OOM kills of the memory group; or -1 */
     int cpu; /* read-only: counter of processor time of the sandbox's group; or -1 */
 };
 
@@ -136,8 +137,8 @@ void cgroup_read(const struct cgroup_host *h, const char *id, struct cgroup_usag
  * hierarchies in which groups remain. */
 int cgroup_remove(const struct cgroup_host *h, const char *id);
 
-/* Removes empty groups of owners and of this daemon. They are made again when needed, so this may
- * be called at any time. */
+/* Removes empty groups of owners and of this daemon, but for those that a process is about to join.
+ * They are made again when needed, so this may be called at any time. */
 void cgroup_tidy(const struct cgroup_host *h);
 
 /* Removes old, empty groups of any tag, left behind by processes that were killed. */

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +20,8 @@ enum {
     REMOVE_TRIES = 200,
     REMOVE_WAIT_MS = 10,
     MAKE_TRIES = 4,
+    HOLD_TRIES = 20,
+    HOLD_WAIT_MS = 1,
     STALE_SECONDS = 60,
     /* The weight of all sandboxes of a daemon against the host: their number must neither starve
      * nor outweigh it. Below this group, owners have equal weights by default. */
@@ -121,6 +124,29 @@ static void set_up_base(const struct cgroup_host *h, int hierarchy, int dir)
         cgroup_forbid_huge_pages(dir);
 }
 
+/* Keeps other launchers from removing an empty group while this descriptor is open, because a
+ * process that joins a removed one gets ENODEV. False: it was removed already, errno is ENOENT.
+ * Any user may lock it, so that without the lock the group is used all the same. */
+static bool hold_group(int top, const char *path, int dir)
+{
+    struct stat opened, named;
+
+    for (int i = 0; flock(dir, LOCK_SH | LOCK_NB) < 0 && i < HOLD_TRIES; i++)
+        poll(NULL, 0, HOLD_WAIT_MS);
+    return fstat(dir, &opened) == 0 && fstatat(top, path, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           opened.st_ino == named.st_ino;
+}
+
+static int make_and_hold(int top, const char *path)
+{
+    AUTO_CLOSE int dir = make_or_open(top, path);
+
+    if (dir < 0 || hold_group(top, path, dir))
+        return dir < 0 ? -1 : take_fd(&dir);
+    errno = ENOENT;
+    return -1;
+}
+
 /* Retries: another launcher may remove an empty group before its child is made. */
 int cgroup_tree_make_shared(struct cgroup_host *h, int hierarchy, const char *path, int *ret,
                             struct err *e)
@@ -135,7 +161,7 @@ int cgroup_tree_make_shared(struct cgroup_host *h, int hierarchy, const char *pa
         if (dir >= 0)
             set_up_base(h, hierarchy, dir);
         if (dir >= 0)
-            fd = path ? make_or_open(top, path) : take_fd(&dir);
+            fd = make_and_hold(top, path ? path : base);
         if (fd < 0 && errno != ENOENT)
             break;
     }
@@ -342,11 +368,20 @@ bool cgroup_tree_remove(const struct cgroup_host *h, int hierarchy, const char *
 
 /* sweeping */
 
-/* The kernel refuses to remove a group with processes or children. */
+/* The kernel refuses to remove a group with processes or children; a launcher holds one that a
+ * process is about to join (hold_group()). */
+static void remove_unheld(int top, const char *path)
+{
+    AUTO_CLOSE int dir = cgroup_dir_open(top, path);
+
+    if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0)
+        (void)unlinkat(top, path, AT_REMOVEDIR);
+}
+
 static bool remove_if_empty(int top, const char *path, void *user)
 {
     if (!is_sandbox_name(strrchr(path, '/') + 1))
-        (void)unlinkat(top, path, AT_REMOVEDIR);
+        remove_unheld(top, path);
     return false;
 }
 
@@ -363,7 +398,7 @@ void cgroup_tidy(const struct cgroup_host *h)
         if (top < 0)
             continue;
         each_group(top, base, remove_if_empty, NULL);
-        (void)unlinkat(top, base, AT_REMOVEDIR);
+        remove_unheld(top, base);
     }
 }
 
@@ -389,7 +424,7 @@ static bool sweep_owner(int top, const char *path, void *user)
         return sweep_sandbox(top, path, user);
     each_group(top, path, sweep_sandbox, NULL);
     if (is_stale(top, path))
-        (void)unlinkat(top, path, AT_REMOVEDIR);
+        remove_unheld(top, path);
     return false;
 }
 
@@ -400,7 +435,7 @@ static bool sweep_top(int top, const char *path, void *user)
     if (is_base_name(name))
         each_group(top, path, sweep_owner, NULL);
     if ((is_base_name(name) || is_flat_name(name)) && is_stale(top, path))
-        (void)unlinkat(top, path, AT_REMOVEDIR);
+        remove_unheld(top, path);
     return false;
 }
 

@@ -41,7 +41,8 @@ void cgroup_tree_pool_path(const struct cgroup_host *h, char ret[CGROUP_PATH_MAX
 /* Makes the group and its missing parents, with their limits. */
 int cgroup_tree_make(struct cgroup_host *h, int hierarchy, const char *path,
                      const struct cgroup_owner *owner, int *ret, struct err *e);
-/* Makes or opens a group that sandboxes share: sandboxer-TAG (path NULL) or the pool. */
+/* Makes or opens a group that sandboxes share: sandboxer-TAG (path NULL) or the pool. No launcher
+ * removes it while the descriptor is open, even if it is empty. */
 int cgroup_tree_make_shared(struct cgroup_host *h, int hierarchy, const char *path, int *ret,
                             struct err *e);
 

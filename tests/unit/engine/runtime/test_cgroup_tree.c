@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -146,6 +147,52 @@ TEST(tidying_leaves_what_is_in_use)
     cgroup_tidy(&h);
     CHECK(there(fake, "pids/sandboxer-t/o-a/sbx_1") && there(fake, "pids/sandboxer-t/sbx_3"));
     CHECK(!there(fake, "pids/sandboxer-t/o-b") && !there(fake, "pids/sandboxer-t/pool"));
+    cgroup_host_done(&h);
+    remove_fake();
+}
+
+TEST(a_shared_group_stays_while_a_process_is_about_to_join_it)
+{
+    static const char *const dirs[] = { "pids", NULL };
+    static const char *const paths[] = { "sandboxer-t/pool", NULL };
+    struct timespec long_ago[2] = { { .tv_sec = 1000000000 }, { .tv_sec = 1000000000 } };
+    struct cgroup_host h, other;
+    struct err e;
+
+    make_fake(dirs);
+    cgroup_host_open(&h, fake, "t");
+    cgroup_host_open(&other, fake, "t");
+    for (size_t i = 0; i < COUNT_OF(paths); i++) {
+        AUTO_CLOSE int held = -1;
+
+        CHECK_OK(cgroup_tree_make_shared(&h, CGROUP_PIDS, paths[i], &held, &e), e);
+        cgroup_tidy(&other);
+        CHECK(futimens(held, long_ago) == 0);
+        cgroup_sweep(&other);
+        CHECK(there(fake, paths[i] ? "pids/sandboxer-t/pool" : "pids/sandboxer-t"));
+        drop_fd(&held);
+        cgroup_tidy(&other);
+        CHECK(!there(fake, "pids/sandboxer-t"));
+    }
+    cgroup_host_done(&other);
+    cgroup_host_done(&h);
+    remove_fake();
+}
+
+TEST(a_lock_of_another_user_holds_up_no_group)
+{
+    static const char *const dirs[] = { "pids", "pids/sandboxer-t", "pids/sandboxer-t/pool", NULL };
+    AUTO_CLOSE int lock = -1, fd = -1;
+    char path[128];
+    struct cgroup_host h;
+    struct err e;
+
+    make_fake(dirs);
+    snprintf(path, sizeof path, "%s/pids/sandboxer-t/pool", fake);
+    lock = cgroup_dir_open(AT_FDCWD, path);
+    CHECK(lock >= 0 && flock(lock, LOCK_EX) == 0);
+    cgroup_host_open(&h, fake, "t");
+    CHECK_OK(cgroup_tree_make_shared(&h, CGROUP_PIDS, "sandboxer-t/pool", &fd, &e), e);
     cgroup_host_done(&h);
     remove_fake();
 }
@@ -385,6 +432,34 @@ TEST(a_prepared_sandbox_moves_itself_into_the_groups_of_its_owner)
     CHECK_INT(cgroup_remove(&h, "sbx_1"), 0);
     cgroup_tidy(&h);
     expect_nothing_left();
+    cgroup_host_done(&h);
+}
+
+TEST(a_prepared_sandbox_joins_a_pool_that_another_launcher_would_tidy)
+{
+    struct cgroup_host h, other;
+    struct cgroup pool;
+    unsigned missing;
+    struct err e;
+    int status;
+    pid_t pid;
+
+    open_real(&h);
+    cgroup_host_open(&other, "/sys/fs/cgroup", tag);
+    CHECK_OK(cgroup_make_prepared(&h, "sbx_1", &pool, &e), e);
+    CHECK_OK(cgroup_limit_prepared(&h, "sbx_1", &limits, &pool, &missing, &e), e);
+    cgroup_tidy(&other);
+    pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0)
+        _exit(cgroup_join(&pool, &e) < 0);
+    CHECK(waitpid(pid, &status, 0) == pid);
+    CHECK_INT(status, 0);
+    cgroup_close(&pool);
+    CHECK_INT(cgroup_remove(&h, "sbx_1"), 0);
+    cgroup_tidy(&other);
+    expect_nothing_left();
+    cgroup_host_done(&other);
     cgroup_host_done(&h);
 }
 
