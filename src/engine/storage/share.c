@@ -247,7 +247,9 @@ static bool is_full(const struct charged_owner *o, uint64_t bytes)
 
 static void mark_full(int full, const struct charged_owner *o)
 {
-    AUTO_CLOSE int fd = openat(full, o->name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = openat(full, o->name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+    drop_fd(&fd);
 }
 
 static void clear_marks(int full, const struct share_count *c, uint64_t bytes)
