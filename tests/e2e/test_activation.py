@@ -10,7 +10,7 @@ import subprocess
 
 from client import Client, listener
 from daemon import Api, Daemon
-from harness import Skip, check, equal, main, processes, test, wait_for
+from harness import REPO, Skip, check, equal, main, processes, test, wait_for
 
 # systemd hands descriptors over from 3 on and names the pid that they are for.
 ACTIVATE = """
@@ -138,6 +138,17 @@ def configurations_are_checked(c):
     c.execute([c.program("sandboxerd"), "--check-config", "--config", "/nowhere"]).expect(1, says="/nowhere")
     c.execute([c.program("sandboxerd"), "--nonsense"]).expect(2)
     c.execute([c.program("sandboxerd"), "argument"]).expect(2, says="argument")
+
+
+@test
+def the_shipped_configuration_has_every_field_at_its_default(c):
+    """It is commented out; without the first # of its lines it is the configuration that holds without it."""
+    shown = subprocess.run([REPO / "packaging/config", REPO / "docs/configuration.md"], check=True, capture_output=True, text=True).stdout
+    texts = ("", shown, "".join(line.removeprefix("#") + "\n" for line in shown.splitlines()))
+    said = [c.execute([c.program("sandboxerd"), "--check-config", "--config", c.write(f"{i}.yaml", text)],
+                      env={"SANDBOXER_STATE": str(c.dir / "state"), "SANDBOXER_SOCKET": str(c.dir / "sock")}).expect(0).text for i, text in enumerate(texts)]
+    check("#listen:" in shown and "#  grace: 10s" in shown, f"no fields are in {shown[:400]}")
+    equal(said[1:], said[:1] * 2, "the configurations in force")
 
 
 @test
