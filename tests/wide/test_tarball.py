@@ -28,7 +28,7 @@ def archive():
 
 def libraries(program):
     """Those that a program would load, and from where."""
-    return [line.split(" => ")[1].split()[0] for line in subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout.splitlines() if " => " in line]
+    return [line.split(" => ")[1].rpartition(" (")[0] for line in subprocess.run(["ldd", program], check=True, capture_output=True, text=True).stdout.splitlines() if " => " in line]
 
 
 @test(seconds=BUILD_SECONDS)
