@@ -790,6 +790,7 @@ def jobs_on_layers_of_one_owner_leave_slots_to_others(c):
             workers.serve(lambda: api.get(f"/v1/snapshots/{tenant.snapshot}/export")).expect(200)
             workers.serve(lambda: api.post(f"{box}/pause")).expect(200)
         equal((len(workers.held), workers.stopped), (9, workers.held), "jobs of the first owner")
+        equal([x for x in mine if x.done()], [], "answers to the first owner: those beyond its share wait")
         workers.let_end()
         wait_for(lambda: workers.release() or all(x.done() for x in mine), "those that waited have their turns")
         equal({x.result().status for x in mine}, {200}, "answers to the first owner")
@@ -875,7 +876,8 @@ def directories_of_one_owner_that_hang_leave_slots_to_others(c):
     with d:
         os.chmod(d.dir, 0o755)
         with subprocess.Popen(["python3", "-c", ASK, str(d.socket), str(c.dir / "work/one"), str(GRANTS)], user=PLAIN, group=PLAIN, extra_groups=[],
-                              stdout=subprocess.PIPE, cwd="/", text=True) as many:
+                              stdout=subprocess.PIPE, cwd="/", text=True) as many, contextlib.ExitStack() as ending:
+            ending.callback(many.kill)  # else a failure waits for its answers
             wait_for(lambda: len(d.stopped) >= 12 and len(d.list()) == GRANTS, "the owner's share of directories is being opened, and the others wait")
             mine = set(d.stopped)
             equal(len(mine), 12, "a quarter of 48")
