@@ -232,6 +232,23 @@ def snapshots_have_a_share_with_every_driver(c):
                 check(status == 201 or "limits.owner.disk" in made.json["detail"], f"{made}")
 
 
+@test(only="root", because="other users reach only root's daemon")
+def an_import_writes_no_more_than_the_share_has_room_for(c):
+    """Also a file that claims to be small: with 1 MiB taken, it may have 2 MiB, and has 4."""
+    config = 'socket: {mode: "0666"}\nlimits: {owner: {disk: 3M}}'
+    with Daemon(c, driver="memory", config=config) as d:
+        os.chmod(d.dir, 0o755)
+        one, box = ApiAs(d, PLAIN), d.create()
+        check(fill(d.api, box, 4), "it cannot write")
+        snap = d.api.post(f"/v1/sandboxes/{box}/snapshot", {}).expect(201).json["snapshot_id"]
+        data = d.api.get(f"/v1/snapshots/{snap}/export").expect(200).data
+        own = one.create()
+        check(fill(one, own, 1), "it cannot write")
+        one.post(f"/v1/sandboxes/{own}/snapshot", {}).expect(201)
+        refused = one.request("POST", "/v1/snapshots/import", data, {"Content-Type": "application/zstd"}).expect(413, code="too_big")
+        check("the snapshot has more than" in refused.json["detail"] or "larger than the limit" in refused.json["detail"], f"{refused}")
+
+
 @test(**ROOT)
 def an_owner_has_a_quarter_of_what_the_disk_can_be(c):
     with volume(c, "btrfs") as top, Daemon(c, driver="btrfs", state=top / "state") as d:

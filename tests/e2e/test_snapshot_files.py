@@ -52,8 +52,9 @@ def every_byte_moves_to_another_state_directory(c):
         data = export(here, snap["snapshot_id"])
         equal(data[:4], b"\x28\xb5\x2f\xfd", "it is packed")
         made = upload(there, data).expect(201).json
-        for what in ("name", "sandbox_id", "profile", "bytes", "entries", "layers", "labels"):
+        for what in ("name", "sandbox_id", "profile", "entries", "layers", "labels"):
             equal(made[what], snap[what], what)
+        check(snap["bytes"] < made["bytes"] <= first["bytes"] + snap["bytes"], f"{made}: not what both layers have")
         check(made["snapshot_id"] != snap["snapshot_id"], "it is another one")
         other = there.create(snapshot="moving")
         same(before, look(there, other, "/root", "/tmp", "/srv", "/etc/passwd"), "what was moved")
@@ -219,7 +220,12 @@ def hostile_files_are_refused(c):
         kept = layers(d)
         manifest, rest = take_apart(good)
         upload(d, put_together(manifest, rest), "?name=good").expect(201)  # not packed is fine, too
+        counted = d.api.get("/v1/snapshots/good").expect(200).json["bytes"]
         d.api.delete("/v1/snapshots/good").expect(204)
+        made = upload(d, put_together({**manifest, "bytes": 0}, rest), "?name=small").expect(201).json
+        equal(made["bytes"], counted, "what it claims to have is not believed")
+        check(counted > 0, "it has nothing")
+        d.api.delete("/v1/snapshots/small").expect(204)
         nothing_is_left(d, kept)
         count = len(d.api.get("/v1/snapshots").json["snapshots"])
 

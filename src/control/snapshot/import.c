@@ -84,6 +84,17 @@ static int join_labels(struct import_op *op, struct json_map *ret, struct err *e
     return 0;
 }
 
+/* A file may claim to be smaller than what was made of it. */
+static int64_t count_imported_bytes(const struct import_op *op)
+{
+    int64_t made = 0;
+
+    for (size_t i = 0; i < op->names_.n; i++)
+        if (get_made_record(op, i))
+            made += (int64_t)op->records_[i].bytes;
+    return made > op->manifest_->bytes ? made : op->manifest_->bytes;
+}
+
 static int fill_import_record(struct import_op *op, struct buf *layers, struct buf *base,
                               struct buf *config, struct snapshot_record *ret, struct err *e)
 {
@@ -103,7 +114,7 @@ static int fill_import_record(struct import_op *op, struct buf *layers, struct b
         return r;
     *ret = (struct snapshot_record){ .profile_version = m->profile_version,
                                      .created_ns = clock_wall(),
-                                     .bytes = m->bytes,
+                                     .bytes = count_imported_bytes(op),
                                      .entries = m->entries,
                                      .pause_ns = m->pause_ns,
                                      .image = str_from(m->image ? m->image : ""),
@@ -248,6 +259,8 @@ static int start_import_job(struct import_op *op, struct err *e)
 
     layers_job_fill(&job, LAYERS_IMPORT, NULL);
     job.bytes_max = snapshot_room(op->control_, op->caller);
+    if (job.bytes_max == 0) /* which is the default */
+        job.bytes_max = 1;
     if (job.bytes_max > config->images.max_bytes)
         job.bytes_max = config->images.max_bytes;
     job.free_min = op->control_->storage.free_min;

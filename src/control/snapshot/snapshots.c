@@ -322,18 +322,28 @@ static int make_snapshot_record(struct snapshot_op *op, const struct json_strs *
     return snapshot_new(&r, &op->new_, e);
 }
 
-/* Imported snapshots are in no sum of the storage: else an owner fills the disk with them. */
-static int check_disk_share(const struct control *c, const struct account *a, uint64_t bytes,
-                            struct err *e)
+/* How much more of the disk the snapshots of an account may have; UINT64_MAX: there is no limit.
+ * Imported ones are in no sum of the storage: else an owner fills the disk with them. */
+static uint64_t count_disk_room(const struct control *c, const struct account *a)
 {
     uint64_t most = c->storage.owner_bytes, used = quota_used(&c->stored, str_from(a->name));
 
-    if (a->exempt || !most || (used <= most && bytes <= most - used))
+    if (a->exempt || !most)
+        return UINT64_MAX;
+    return used < most ? most - used : 0;
+}
+
+static int check_disk_share(const struct control *c, const struct account *a, uint64_t bytes,
+                            struct err *e)
+{
+    uint64_t used = quota_used(&c->stored, str_from(a->name));
+
+    if (bytes <= count_disk_room(c, a))
         return 0;
     return err_set(e, ERR_QUOTA,
                    "the snapshots of this owner have %llu of %llu bytes of the disk "
                    "(limits.owner.disk); remove some, then try again",
-                   (unsigned long long)used, (unsigned long long)most);
+                   (unsigned long long)used, (unsigned long long)c->storage.owner_bytes);
 }
 
 int snapshot_check_quota(struct control *c, const char *owner, const struct caller *by,
@@ -359,8 +369,9 @@ uint64_t snapshot_room(const struct control *c, const struct caller *of)
 {
     const struct account a = account_of(c, of->owner, of->family);
     const struct quota_who who = find_snapshot_holder(&a);
+    uint64_t room = quota_room(&c->stored, &who), disk = count_disk_room(c, &a);
 
-    return quota_room(&c->stored, &who);
+    return room < disk ? room : disk;
 }
 
 static void record_snapshot(struct snapshot_op *op)

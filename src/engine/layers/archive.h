@@ -68,6 +68,7 @@ struct archive_in *archive_in_new(struct layer_worker *k, int fd);
 void archive_in_free(struct archive_in *in);
 int archive_read(struct archive_in *in, void *p, size_t n, struct err *e);
 int archive_read_number(struct archive_in *in, size_t bytes, uint64_t *ret, struct err *e);
+uint64_t archive_in_bytes(const struct archive_in *in); /* of files so far, without holes */
 /* Unpacks a tree into an empty directory; `links` is another directory on the same file system.
  * tree < 0: reads and discards. */
 int archive_read_tree(struct archive_in *in, int tree, int links, struct err *e);

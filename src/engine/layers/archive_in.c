@@ -48,6 +48,11 @@ struct archive_in *archive_in_new(struct layer_worker *k, int fd)
     return in;
 }
 
+uint64_t archive_in_bytes(const struct archive_in *in)
+{
+    return in->bytes;
+}
+
 void archive_in_free(struct archive_in *in)
 {
     crypto_sha256_done(&in->hash);

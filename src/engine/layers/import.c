@@ -76,6 +76,7 @@ static int import_layer(struct layer_worker *k, struct archive_in *in, const cha
     AUTO(staging_done) struct staging g = STAGING_NONE;
     AUTO_CLOSE int links = -1;
     struct layer_info info;
+    uint64_t before = archive_in_bytes(in);
     int r = staging_begin(&g, &k->storage, name, e);
 
     k->unfinished = &g;
@@ -92,8 +93,8 @@ static int import_layer(struct layer_worker *k, struct archive_in *in, const cha
         r = staging_publish(&g, name, &info, e);
     if (r < 0)
         return r;
-    snprintf(text, sizeof text, "%s %llu %llu", name, (unsigned long long)info.bytes,
-             (unsigned long long)info.entries);
+    snprintf(text, sizeof text, "%s %llu %llu", name,
+             (unsigned long long)(archive_in_bytes(in) - before), (unsigned long long)info.entries);
     layer_worker_report_line(k, text);
     return r;
 }
