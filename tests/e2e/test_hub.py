@@ -138,8 +138,12 @@ def a_hub_that_is_away_holds_nothing_up(c):
 
 
 def deny(d, box, host):
-    seen = d.api.run(box, ["curl", "-sS", "-m", "20", "-f", f"http://{host}/"]).expect(200).json
-    check(seen["exit_code"] != 0, f"{host} is reached: {seen}")
+    """The proxy's 403 (curl's status 22). A connection that meets a daemon which is starting may fail without a decision."""
+    def is_denied():
+        seen = d.api.run(box, ["curl", "-sS", "-m", "20", "-f", f"http://{host}/"]).expect(200).json
+        check(seen["exit_code"] != 0, f"{host} is reached: {seen}")
+        return seen["exit_code"] == 22
+    wait_for(is_denied, f"{host} is denied", 60)
 
 
 def denied(hub):

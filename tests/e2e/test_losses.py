@@ -61,7 +61,7 @@ def another_user_inside_is_refused_with_a_remedy_that_exists(c):
 @test
 def a_hostname_is_the_one_that_help_promises(c):
     told = c.cli("run", "--help").expect(0).text
-    check("default: sandbox; sbx-ID where a daemon runs it" in " ".join(told.split()), told)
+    check("default: sbx-ID; 'run' without a daemon: sandbox" in " ".join(told.split()), told)
     equal(c.cli("run", "--", "uname", "-n", env={"SANDBOXER_NO_DAEMON": "1", "SANDBOXER_SOCKET": str(c.dir / "none")}).expect(0).text, "sandbox", "without a daemon")
     with Daemon(c) as d:
         name = Client(d)("run", "--", "uname", "-n").expect(0).text
