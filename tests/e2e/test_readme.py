@@ -1,31 +1,61 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 # parallel
-"""README's tour, run as it stands there: commands after `$`, then what they print, then [exit status]."""
+"""The tours of README, the quickstarts and the cookbook, run as they stand there: commands after `$`, then what they
+print, then [exit status]."""
 
 import os
-import re
 import signal
 
 from client import listener
-from harness import equal, main, processes, test, wait_for
-from readme import TEXT, commands, tour
+from harness import check, equal, main, processes, test, wait_for
+from readme import TEXT, commands, fits, tour
+from tcp import free_port
+
+QUICKSTARTS = [f"docs/quickstart-{reader}.md" for reader in ("developer", "platform", "security")]
+LISTENER = "127.0.0.1:7700"  # of the pages; here a free port takes its place
 
 
 @test
 def the_tour_is_true(c):
-    steps = list(tour())
-    equal(len(steps) > 5, True, "a tour with steps")
-    c.mkdir(c.dir / "src/base")  # what the tour shows to a sandbox; the checkout may be closed to the caller
-    env = {"PATH": f"{c.programs}:/usr/bin:/bin", "SANDBOXER_SOCKET": str(c.dir / "sock"), "SANDBOXER_STATE": str(c.dir / "state")}
+    play_tour(c, "README.md")
+
+
+@test
+def the_quickstarts_are_true(c):
+    for page in QUICKSTARTS:
+        play_tour(c, page)
+
+
+@test
+def the_cookbook_is_true(c):
+    play_tour(c, "docs/cookbook.md")
+
+
+def play_tour(c, page):
+    place = c.mkdir(c.dir / page.replace("/", "-"))
+    c.mkdir(place / "src")
+    c.mkdir(place / "src/base")  # what README shows to a sandbox; the checkout may be closed to the caller
+    steps = list(tour(page))
+    equal(len(steps) > 5, True, f"a tour with steps in {page}")
+    address = f"127.0.0.1:{free_port()}"
+    env = {"PATH": f"{c.programs}:/usr/bin:/bin", "SANDBOXER_SOCKET": str(place / "sock"), "SANDBOXER_STATE": str(place / "state"),
+           "XDG_CONFIG_HOME": str(place / "config")}
     try:
         for command, output, status in steps:
-            result = c.execute(["/bin/sh", "-c", f"{{ {command} ; }} 2>&1; s=$?; echo id=$id >&2; exit $s"], cwd=c.dir, env=env)
-            said = "".join(line + "\n" for line in result.out.decode().splitlines() if "note: not enforced" not in line)
-            equal((said, result.code), (output, status), command)
-            env["id"] = re.search(r"^id=(.*)$", result.notes, re.M)[1]  # what was exported, for the next step
+            play_step(c, place, env, *(text.replace(LISTENER, address) for text in (command, output)), status)
     finally:
-        stop_daemon(c.dir / "sock")
+        stop_daemon(place / "sock")
+
+
+def play_step(c, place, env, command, output, status):
+    """Runs a command, and keeps the variables that it leaves for the next one."""
+    result = c.execute(["/bin/sh", "-c", f"{{ {command} ; }} 2>&1; s=$?; env -0 >&2; exit $s"], cwd=place, env=env)
+    said = "".join(line + "\n" for line in result.out.decode().splitlines() if "note: not enforced" not in line)
+    check((fits(said, output), result.code) == (True, status), f"{command}\nexpected [{status}]\n{output}printed [{result.code}]\n{said}")
+    exported = dict(variable.split("=", 1) for variable in result.err.decode().split("\0") if "=" in variable)
+    env.clear()
+    env.update({name: value for name, value in exported.items() if name not in ("PWD", "OLDPWD", "SHLVL", "_")})
 
 
 def stop_daemon(path):
