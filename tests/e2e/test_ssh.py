@@ -214,7 +214,7 @@ def what_cannot_be_used_says_so(c):
         cli("resume", box).expect(0)
         cli.ssh(box, "true").expect(0)
         for bad in ("-oProxyCommand=x", "a b", "sbx-", "$(id)", "../x"):
-            cli("ssh", "--", bad).expect((2, 125), says="is not the id of a sandbox")
+            cli("ssh", "--", bad).expect((2, 125), says="is not the id or name of a sandbox")
         cli("destroy", box).expect(0)
         cli.ssh(box, "true").expect(REFUSED, says="destroyed|not_found|no sandbox")
 
