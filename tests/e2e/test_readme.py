@@ -2,16 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 # parallel
 """The tours of README, the quickstarts and the cookbook, run as they stand there: commands after `$`, then what they
-print, then [exit status]."""
+print, then [exit status]. Error texts of the troubleshooting page are those of the programs."""
 
 import os
+import re
 import signal
+import subprocess
+import sys
 
 from client import listener
-from harness import check, equal, main, processes, test, wait_for
+from harness import REPO, check, equal, main, processes, test, wait_for
 from readme import TEXT, commands, fits, tour
 from tcp import free_port
 
+CONVERSION = r"%[-#0-9.*]*(?:zu|llu|lld|l?[a-z])"  # of a format
 QUICKSTARTS = [f"docs/quickstart-{reader}.md" for reader in ("developer", "platform", "security")]
 LISTENER = "127.0.0.1:7700"  # of the pages; here a free port takes its place
 
@@ -74,6 +78,20 @@ def the_two_commands_are_there(c):
 def the_package_can_be_installed(c):
     """The lines that tests/wide plays in an empty Debian."""
     equal((commands("./dev package"), commands("sudo apt install")), (["./dev package"], ["sudo apt install ./sandboxer_*.deb"]), "the lines that build and install the package")
+
+
+@test(only="root", because="the texts are the same for all")
+def troubleshooting_quotes_the_programs(c):
+    """Every error text of the page is a message of the sources, with values in the place of its conversions."""
+    said = subprocess.run([sys.executable, REPO / "tools/prose", "--messages", REPO / "src"], capture_output=True, check=True, text=True).stdout
+    messages = [pattern_of(m) for m in re.findall(r"^- (.*) \*\(\S+\.c\)\*$", said, re.M) if len(re.sub(CONVERSION, "", m)) >= 12]
+    quoted = re.findall(r"^    (.*)$", (REPO / "docs/troubleshooting.md").read_text(), re.M)
+    equal(len(quoted) > 15, True, "quoted error texts")
+    equal([text for text in quoted if not any(m.fullmatch(text) for m in messages)], [], "texts that no program prints")
+
+
+def pattern_of(message):
+    return re.compile(".+".join(re.escape(part.replace('\\"', '"').replace("%%", "%")) for part in re.split(CONVERSION, message)))
 
 
 main()
