@@ -240,28 +240,31 @@ static void add_listener_text(struct serve *s, const char *scheme, const char *a
 /* An abstract name begins with a zero byte. */
 static void note_listener(struct serve *s, int fd, bool tls)
 {
-    struct sockaddr_storage a = { 0 };
-    const struct sockaddr_un *u = (const struct sockaddr_un *)&a;
+    union {
+        struct sockaddr_storage any;
+        struct sockaddr_un local;
+        struct sockaddr_in four;
+        struct sockaddr_in6 six;
+    } a;
     char ip[INET6_ADDRSTRLEN] = "", text[INET6_ADDRSTRLEN + 16];
     socklen_t n = sizeof a;
-    bool six;
+    const char *path = a.local.sun_path;
 
+    memset(&a, 0, sizeof a);
     if (getsockname(fd, (struct sockaddr *)&a, &n) < 0)
         return;
-    if (a.ss_family == AF_UNIX) {
+    if (a.any.ss_family == AF_UNIX) {
         s->unix_sockets[s->n_unix_sockets++] = fd;
-        add_listener_text(s, u->sun_path[0] ? "unix:" : "unix:@",
-                          u->sun_path[0] ? u->sun_path : u->sun_path + 1);
+        add_listener_text(s, path[0] ? "unix:" : "unix:@", path[0] ? path : path + 1);
         return;
     }
-    six = a.ss_family == AF_INET6;
-    inet_ntop(a.ss_family,
-              six ? (const void *)&((const struct sockaddr_in6 *)&a)->sin6_addr
-                  : (const void *)&((const struct sockaddr_in *)&a)->sin_addr,
-              ip, sizeof ip);
-    snprintf(text, sizeof text, six ? "[%s]:%u" : "%s:%u", ip,
-             (unsigned)ntohs(six ? ((const struct sockaddr_in6 *)&a)->sin6_port
-                                 : ((const struct sockaddr_in *)&a)->sin_port));
+    if (a.any.ss_family == AF_INET6) {
+        inet_ntop(AF_INET6, &a.six.sin6_addr, ip, sizeof ip);
+        snprintf(text, sizeof text, "[%s]:%u", ip, (unsigned)ntohs(a.six.sin6_port));
+    } else {
+        inet_ntop(AF_INET, &a.four.sin_addr, ip, sizeof ip);
+        snprintf(text, sizeof text, "%s:%u", ip, (unsigned)ntohs(a.four.sin_port));
+    }
     add_listener_text(s, tls ? "https://" : "http://", text);
 }
 

@@ -227,39 +227,13 @@ static void fill_times(const struct control *c, const struct profile *p,
     r->idle_ns = p->ttl.idle_reap;
 }
 
-static int find_own_profile(struct control *c, const struct create_request *q, struct profile **ret,
-                            struct err *e)
-{
-    const char *name = q->profile ? q->profile : CATALOG_DEFAULT_PROFILE;
-    const struct backend_ops *ops;
-    int r = catalog_find(c->catalog, str_from(name), ret, e);
-
-    if (r >= 0 && !control_backend(c, (*ret)->extension, &ops)) {
-        r = err_set(e, ERR_UNSUPPORTED, "%s needs %s, which is not part of this build", (*ret)->id,
-                    (*ret)->extension);
-        profile_unref(take_ptr(*ret));
-    }
-    return r;
-}
-
-/* The profile with the settings of the request. */
-static int find_profile(struct control *c, const struct caller *who, const struct create_request *q,
-                        struct profile **ret, struct err *e)
-{
-    AUTO(profile_unrefp_) struct profile *own = NULL;
-    int r = find_own_profile(c, q, &own, e);
-
-    r = r < 0 ? r : resources_check(c, who, own, q, e);
-    return r < 0 ? r : spec_profile(own, q, ret, e);
-}
-
 int control_estimate(struct control *c, const struct caller *who, const struct create_request *q,
                      struct backend_quote *ret, struct err *e)
 {
     AUTO(profile_unrefp_) struct profile *p = NULL;
     const struct backend_ops *ops;
     struct create_request resolved = *q;
-    int r = find_profile(c, who, q, &p, e);
+    int r = resources_find_profile(c, who, q, &p, e);
 
     r = r < 0 ? r : fill_from_profile(c, p, who, &resolved, e);
     if (r < 0)
@@ -446,7 +420,7 @@ static int resolve_request(struct control *c, const struct create_op *op, struct
 
     *x = (struct resolved_create){ .request = *op->request };
     r = find_origin(c, op, q, a, &x->from, e);
-    r = r < 0 ? r : find_profile(c, op->caller, q, &x->profile, e);
+    r = r < 0 ? r : resources_find_profile(c, op->caller, q, &x->profile, e);
     if (r >= 0)
         r = x->from.layers ? check_origin(c, x->profile, q, &x->from, e)
                            : find_image(c, x->profile, q, a, &x->from.base, e);
@@ -532,7 +506,7 @@ int control_plan(struct control *c, const struct create_op *op, struct create_pl
     struct create_origin from;
     int r = find_origin(c, op, &q, &a, &from, e);
 
-    r = r < 0 ? r : find_profile(c, op->caller, &q, &p, e);
+    r = r < 0 ? r : resources_find_profile(c, op->caller, &q, &p, e);
     r = r < 0 ? r : fill_from_profile(c, p, op->caller, &q, e);
     r = r < 0 ? r : check_reserved(op, &q, e);
     if (r >= 0 && q.name)

@@ -145,7 +145,7 @@ static void on_pool_box_assigned(struct backend_box *x, int r, const struct err 
 {
     struct pool_box *b = x->owner;
 
-    if (r == -(int)ERR_FULL && b->shelf) /* the owner gets no boxes now */
+    if (r == -(int)ERR_FULL && b->state != POOL_BOX_LEAVING) /* the owner gets no boxes now */
         b->shelf->owner[0] = '\0';
     if (!may_continue(b, r, e))
         return;

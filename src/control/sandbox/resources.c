@@ -3,6 +3,7 @@
 
 #include "control/owner/owner_share.h"
 #include "control/plane/plane.h"
+#include "control/sandbox/spec.h"
 
 enum { AMOUNTS = 4 };
 
@@ -61,8 +62,11 @@ static uint64_t find_largest_amount(const struct control *c, size_t i)
     return most;
 }
 
-int resources_check(const struct control *c, const struct caller *who, const struct profile *p,
-                    const struct create_request *q, struct err *e)
+/* Denies a request that asks for more than the caller may have: more than the profile has, than
+ * limits.sandbox allows and, where that is not configured, than any profile has. Administrators on
+ * the unix socket may have any amount. */
+static int check_resources(const struct control *c, const struct caller *who,
+                           const struct profile *p, const struct create_request *q, struct err *e)
 {
     const struct account a = account_of(c, who->owner, who->family);
     const struct amounts asked = amounts_of_request(q), own = amounts_of_profile(p),
@@ -83,4 +87,29 @@ int resources_check(const struct control *c, const struct caller *who, const str
                            (double)most / amounts[i].part, amounts[i].limit);
     }
     return 0;
+}
+
+static int find_own_profile(struct control *c, const struct create_request *q, struct profile **ret,
+                            struct err *e)
+{
+    const char *name = q->profile ? q->profile : CATALOG_DEFAULT_PROFILE;
+    const struct backend_ops *ops;
+    int r = catalog_find(c->catalog, str_from(name), ret, e);
+
+    if (r >= 0 && !control_backend(c, (*ret)->extension, &ops)) {
+        r = err_set(e, ERR_UNSUPPORTED, "%s needs %s, which is not part of this build", (*ret)->id,
+                    (*ret)->extension);
+        profile_unref(take_ptr(*ret));
+    }
+    return r;
+}
+
+int resources_find_profile(struct control *c, const struct caller *who,
+                           const struct create_request *q, struct profile **ret, struct err *e)
+{
+    AUTO(profile_unrefp_) struct profile *own = NULL;
+    int r = find_own_profile(c, q, &own, e);
+
+    r = r < 0 ? r : check_resources(c, who, own, q, e);
+    return r < 0 ? r : spec_profile(own, q, ret, e);
 }

@@ -9,10 +9,9 @@
 
 struct control;
 
-/* -ERR_DENIED if the request asks for more than the caller may have: more than the profile has, than
- * limits.sandbox allows and, where that is not configured, than any profile has. Administrators on
- * the unix socket may have any amount. */
-int resources_check(const struct control *c, const struct caller *who, const struct profile *p,
-                    const struct create_request *q, struct err *e);
+/* The profile that a request names, with the settings of the request, if the caller may have them
+ * (else -ERR_DENIED); *ret is a new reference. */
+int resources_find_profile(struct control *c, const struct caller *who,
+                           const struct create_request *q, struct profile **ret, struct err *e);
 
 #endif

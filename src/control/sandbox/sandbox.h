@@ -50,7 +50,6 @@ struct sandbox {
     struct list processes;   /* struct process, processes.h */
     /* After a restart: its rows are being loaded (process_found.c), or are in `processes`. */
     struct process_reattach *loading;
-    bool processes_known;
 
     /* provisioning and teardown */
     struct loop_later no_backend;
@@ -59,13 +58,9 @@ struct sandbox {
     struct workspace_op mirroring; /* the copy into the sandbox, before it is ready */
     /* Brings its workspace back before a destroy; NULL: none under way … */
     struct salvage *salvage;
-    struct workspace_op last_sync; /* the result of the last such sync; see has_last_sync */
-    /* Request to grant its workspace's directory, before provisioning … */
-    struct control_request granting;
-    bool awaits_grant; /* … and not answered yet */
-    bool salvage_acts; /* the current call comes from the salvage */
-    bool has_last_sync;
-    struct control_client client; /* the client that creates it, until the grant */
+    struct workspace_op last_sync;   /* the result of the last such sync; see has_last_sync */
+    struct control_request granting; /* to grant its workspace's directory, before provisioning */
+    struct control_client client;    /* the client that creates it, until the grant */
     /* Its policy, before it is ready; the close of its link, before the teardown of its box. */
     struct egress_link_op applying;
     void (*after_egress_link)(struct sandbox *s);
@@ -74,13 +69,17 @@ struct sandbox {
     /* pause, resume, stop */
     struct capture *capture; /* a capture of its files, under way */
     struct resume *resume;   /* under way (pause.c) */
-    struct list stops; /* struct sandbox_op that wait until its processes are gone (stop.c) … */
-    bool stopping;     /* … while its box is torn down */
-    struct json_strs stack; /* the layers that it is rebuilt on */
-    bool pausing;           /* a pause is under way */
-    bool rescuing;          /* it died, and is about to be recorded as paused (rescue.c) */
-    bool frozen;            /* paused by this daemon run: its box is frozen … */
-    bool found_frozen;      /* … by an earlier one: its box is not adopted yet */
+    struct list stops;       /* struct sandbox_op that wait until its processes are gone (stop.c) */
+    struct json_strs stack;  /* the layers that it is rebuilt on */
+    bool stopping;           /* its box is torn down, for `stops` */
+    bool pausing;            /* a pause is under way */
+    bool rescuing;           /* it died, and is about to be recorded as paused (rescue.c) */
+    bool frozen;             /* paused by this daemon run: its box is frozen … */
+    bool found_frozen;       /* … by an earlier one: its box is not adopted yet */
+    bool processes_known;    /* `processes` has the rows of earlier daemon runs */
+    bool awaits_grant;       /* `granting` is not answered yet */
+    bool salvage_acts;       /* the current call comes from the salvage */
+    bool has_last_sync;
 
     /* timers and deadlines; clock_boot() */
     struct loop_timer quiet; /* no program has run since: active → ready */

@@ -45,6 +45,7 @@ struct protocol {
     bool needs_host;      /* an endpoint that names it cannot be for addresses alone */
     unsigned fields;      /* enum protocol_fields */
     unsigned rule_fields; /* enum protocol_rule_fields */
+    enum egress_action_kind action;
     /* Called by egress_check() for every endpoint, after its fields; NULL: no further check. */
     int (*check_endpoint)(const struct policy_spot *s);
     /* … for every rule, after its fields; every protocol with rule_fields has it. */
@@ -53,8 +54,7 @@ struct protocol {
     int (*check_passable)(const struct policy_spot *s);
     /* Called by egress_compile() for every rule. An enforced protocol with rule_fields has it. */
     int (*compile_rule)(const struct policy_compiler *c, const struct rule_in *in, uint32_t root);
-    /* Called by egress_judge() for actions of this kind. An enforced protocol has it. */
-    enum egress_action_kind action;
+    /* Called by egress_judge() for actions of the protocol's kind. An enforced protocol has it. */
     enum egress_verdict (*judge)(const struct egress_match *m, const struct egress_action *a,
                                  struct egress_reason *why);
 };

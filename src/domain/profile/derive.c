@@ -32,7 +32,7 @@ static bool differs_from_profile(const struct profile *p, const struct profile_c
 static bool is_user(struct str s)
 {
     struct str uid, gid = str_cut(s, ':', &uid);
-    uint64_t n;
+    uint64_t n = 0;
 
     return gid.p ? str_to_u64(uid, &n) && n <= UINT16_MAX && str_to_u64(gid, &n) && n <= UINT16_MAX
                  : word_user(s);

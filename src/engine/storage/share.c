@@ -14,6 +14,7 @@
 
 #include "base/fault_point.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "engine/storage/driver.h"
 #include "engine/storage/subvolume.h"
 
@@ -51,10 +52,12 @@ static bool read_note(int box, char owner[static SHARE_OWNER_MAX], uint64_t *ret
 {
     AUTO_CLOSE int note = openat(box, SHARE_NOTE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     char text[SHARE_OWNER_MAX + 32];
-    ssize_t n = note < 0 ? -1 : read(note, text, sizeof text - 1);
+    ssize_t n = note < 0 ? -1 : read(note, text, sizeof text);
+    struct str line, name, rest = str_cut((struct str){ text, n > 0 ? (size_t)n : 0 }, '\n', &line);
+    struct str disk = str_cut(line, ' ', &name);
 
-    text[n > 0 ? n : 0] = '\0';
-    return sscanf(text, "%47s %" SCNu64 "\n", owner, ret_disk) == 2;
+    return rest.p && disk.p && name.n && str_copy(name, owner, SHARE_OWNER_MAX) &&
+           str_to_u64(disk, ret_disk);
 }
 
 /* --- what there is --- */

@@ -452,7 +452,7 @@ TEST(a_prepared_sandbox_joins_a_pool_that_another_launcher_would_tidy)
     pid = fork();
     CHECK(pid >= 0);
     if (pid == 0)
-        _exit(cgroup_join(&pool, &e) < 0);
+        _exit(cgroup_join(&pool, &e) < 0 ? 1 : 0);
     CHECK(waitpid(pid, &status, 0) == pid);
     CHECK_INT(status, 0);
     cgroup_close(&pool);
