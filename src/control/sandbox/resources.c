@@ -65,8 +65,9 @@ static uint64_t find_largest_amount(const struct control *c, size_t i)
 /* Denies a request that asks for more than the caller may have: more than the profile has, than
  * limits.sandbox allows and, where that is not configured, than any profile has. Administrators on
  * the unix socket may have any amount. */
-static int check_resources(const struct control *c, const struct caller *who,
-                           const struct profile *p, const struct create_request *q, struct err *e)
+static int limit_resources_of_request(const struct control *c, const struct caller *who,
+                                      const struct profile *p, const struct create_request *q,
+                                      struct err *e)
 {
     const struct account a = account_of(c, who->owner, who->family);
     const struct amounts asked = amounts_of_request(q), own = amounts_of_profile(p),
@@ -110,6 +111,6 @@ int resources_find_profile(struct control *c, const struct caller *who,
     AUTO(profile_unrefp_) struct profile *own = NULL;
     int r = find_own_profile(c, q, &own, e);
 
-    r = r < 0 ? r : check_resources(c, who, own, q, e);
+    r = r < 0 ? r : limit_resources_of_request(c, who, own, q, e);
     return r < 0 ? r : spec_profile(own, q, ret, e);
 }
