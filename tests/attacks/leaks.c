@@ -82,13 +82,15 @@ static enum verdict secret_of_anyone(const void *with)
 {
     static char text[262144];
     char secret[128], path[300];
-    DIR *dir = opendir("/proc");
+    bool found = false;
     struct dirent *d;
     int read_ = 0;
+    DIR *dir;
 
     if (!secret_get(secret, sizeof secret))
         return not_applicable("ESCAPE_SECRET is not set");
-    while (dir && (d = readdir(dir))) {
+    dir = opendir("/proc");
+    while (dir && !found && (d = readdir(dir))) {
         ssize_t n;
 
         if (!isdigit((unsigned char)d->d_name[0]))
@@ -96,9 +98,12 @@ static enum verdict secret_of_anyone(const void *with)
         snprintf(path, sizeof path, "/proc/%s/%s", d->d_name, (const char *)with);
         n = slurp(path, text, sizeof text);
         read_ += n >= 0;
-        if (n > 0 && contains(text, (size_t)n, secret))
-            return escaped("the caller's secret is in %s", path);
+        found = n > 0 && contains(text, (size_t)n, secret);
     }
+    if (dir)
+        closedir(dir);
+    if (found)
+        return escaped("the caller's secret is in %s", path);
     return read_ > 0 ? held("not in %d of them", read_) : escaped("could not read even our own");
 }
 
