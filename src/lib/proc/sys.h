@@ -4,6 +4,7 @@
 #ifndef LIB_PROC_SYS_H
 #define LIB_PROC_SYS_H
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <linux/openat2.h>
@@ -37,13 +38,19 @@
  * and its children, whose system call filter requires it (engine/init/filter_table.h). */
 extern uint32_t sys_openat2_pass[2];
 
+/* Repeats a call that answers EAGAIN: something was renamed or mounted, anywhere on the machine, while
+ * the kernel resolved a "..". */
 static inline int sys_openat2(int dir, const char *path, uint64_t flags, uint64_t mode,
                               uint64_t resolve)
 {
     struct open_how how = { .flags = flags | O_CLOEXEC, .mode = mode, .resolve = resolve };
+    int fd, tries = 64;
 
-    return (int)syscall(SYS_openat2, dir, path, &how, sizeof how,
-                        (unsigned long)sys_openat2_pass[0], (unsigned long)sys_openat2_pass[1]);
+    do
+        fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof how,
+                          (unsigned long)sys_openat2_pass[0], (unsigned long)sys_openat2_pass[1]);
+    while (fd < 0 && errno == EAGAIN && resolve && --tries > 0);
+    return fd;
 }
 
 static inline pid_t sys_clone3(struct clone_args *args)
