@@ -54,8 +54,8 @@ bool control_is_idle(struct control *c);
 
 /* Reads the profiles again; the old ones stay if that fails. */
 int control_reload_profiles(struct control *c, struct err *e);
-/* Reads the profiles and the hub's headers again; the old ones stay if that fails. */
-void control_reload(struct control *c);
+/* Reads the hub's headers again; the old ones stay if that fails. */
+void control_reload_hub(struct control *c);
 
 /* --- Secrets. --- */
 

@@ -162,12 +162,9 @@ int control_reload_profiles(struct control *c, struct err *e)
     return 0;
 }
 
-void control_reload(struct control *c)
+void control_reload_hub(struct control *c)
 {
-    struct err e;
-
     event_delivery_reload(c);
-    (void)control_reload_profiles(c, &e); /* logs the failure */
 }
 
 static int open_backends(struct control *c, struct err *e)

@@ -152,10 +152,10 @@ static void on_renewal(struct loop_timer *t)
     renew_now(container_of(t, struct serve, renewal));
 }
 
-static void reload_control(struct serve *s)
+static void reload_hub(struct serve *s)
 {
     if (!s->stopping)
-        control_reload(s->control);
+        control_reload_hub(s->control);
     drop_fd(&s->headers_fd);
 }
 
@@ -168,10 +168,10 @@ static void on_headers(struct control_request *q, int r, const struct err *e, in
         s->headers_err = *e;
     else
         s->headers_fd = take_fd(fd);
-    reload_control(s);
+    reload_hub(s);
 }
 
-static void reload_daemon(struct serve *s)
+static void request_headers(struct serve *s)
 {
     struct monitor_request message = { .kind = MONITOR_HEADERS };
 
@@ -180,23 +180,26 @@ static void reload_daemon(struct serve *s)
     s->headers.done = on_headers;
     if (!s->setup->config->hub.headers_file ||
         requests_send(&s->requests, &message, NULL, 0, &s->headers, &s->headers_err) < 0)
-        reload_control(s);
+        reload_hub(s);
 }
 
-/* What a client that asks for a reload does not get from the API itself. */
+/* Must not reload profiles: the API holds the catalog while it writes its answer. */
 static void reload_for_client(void *user)
 {
     struct serve *s = user;
 
-    reload_daemon(s);
+    request_headers(s);
     renew_now(s);
 }
 
 static void on_daemon_hup(struct loop_signal *sig, const struct signalfd_siginfo *info)
 {
     struct serve *s = container_of(sig, struct serve, hup);
+    struct err e;
 
     reload_for_client(s);
+    if (!s->stopping)
+        (void)control_reload_profiles(s->control, &e); /* logs the failure */
     if (s->api)
         api_reload(s->api);
 }

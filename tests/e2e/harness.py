@@ -144,7 +144,8 @@ class Caller:
 
     @property
     def environment(self):
-        return {"PATH": PATH, "HOME": str(self.home), "TMPDIR": str(self.tmp), "LANG": "C.UTF-8"}
+        # glibc fills memory that is freed or not yet initialized, so that a use of it shows.
+        return {"PATH": PATH, "HOME": str(self.home), "TMPDIR": str(self.tmp), "LANG": "C.UTF-8", "MALLOC_PERTURB_": "181"}
 
     def identity(self):
         """The arguments of Popen that make the child this caller."""

@@ -364,7 +364,7 @@ TEST(headers_of_the_file_are_sent_and_new_ones_after_a_reload)
     wait_delivered();
     CHECK_INT(hub->with_token, 0);
     CHECK(shell("printf 'X-Other: 1\\nAuthorization: Bearer hush\\n' > %s", headers_path));
-    control_reload(fix.control);
+    control_reload_hub(fix.control);
     destroy(s);
     sandbox_unref(s);
     wait_delivered();
@@ -379,9 +379,9 @@ TEST(a_reload_that_fails_leaves_the_headers_as_they_are)
 
     open_with_headers("Authorization: Bearer hush\n");
     CHECK(shell("echo nonsense > %s", headers_path));
-    control_reload(fix.control);
+    control_reload_hub(fix.control);
     CHECK(shell("rm %s", headers_path));
-    control_reload(fix.control);
+    control_reload_hub(fix.control);
     s = new_sandbox();
     wait_delivered();
     CHECK(hub->with_token > 0);
