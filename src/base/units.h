@@ -16,6 +16,12 @@ int units_milli(struct str s, const char *what, uint32_t *ret, struct err *e); /
 int units_count(struct str s, const char *what, uint64_t min, uint64_t max, uint64_t *ret,
                 struct err *e);
 
+/* The end of a noun behind a count: printf("%zu file%s", n, units_plural(n)). */
+static inline const char *units_plural(uint64_t n)
+{
+    return n == 1 ? "" : "s";
+}
+
 /* "64M", "1.5G", "4096": for messages. */
 void units_show_bytes(uint64_t bytes, char out[static 24]);
 /* "100d", "1h30m", "90s", as exact as seconds are: for messages. */

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "cli/lines.h"
+#include "cli/show_sandbox.h"
 #include "lib/json/reader.h"
 
 static const struct json nothing = { .type = JSON_OBJECT };
@@ -183,10 +184,12 @@ static const struct column sandbox_columns[] = {
     COLUMN("TTL MAX", "ttl_max", .show = show_seconds, .alone = true),
     COLUMN("IDLE REAP", "idle_reap", .show = show_seconds, .alone = true),
     COLUMN("LABELS", "labels", .most = 40),
+    COLUMN("LIMITS", "limits", .show = show_limits, .alone = true),
+    COLUMN("USED", "usage", .show = show_usage, .alone = true),
     COLUMN("IMAGE", "image", .alone = true),
     COLUMN("SNAPSHOT", "snapshot_id", .alone = true),
     COLUMN("INPUTS", "inputs", .alone = true),
-    COLUMN("WORKSPACE", "workspace", .alone = true),
+    COLUMN("WORKSPACE", "", .show = show_workspace, .alone = true),
     COLUMN("CONSUMER", "consumer", .alone = true),
     COLUMN("CAPABILITIES", "capabilities", .alone = true),
     COLUMN("REACHABLE", "reachability.url", .alone = true),
@@ -195,15 +198,21 @@ static const struct column sandbox_columns[] = {
     COLUMN("NOTES", "notes", .alone = true),
     COLUMN("OOM KILLS", "oom_kills", .alone = true),
     COLUMN("LAST OOM", "last_oom_at", .alone = true, .show = show_age),
-    COLUMN("EGRESS", "egress", .alone = true),
+    COLUMN("EGRESS", "", .show = show_egress, .alone = true),
     COLUMN("NO EGRESS", "egress.problem", .alone = true),
     COLUMN("ACTUALS", "actuals", .alone = true, .block = true),
-    COLUMN("TELEMETRY", "telemetry", .alone = true, .block = true),
 };
-const struct answer_kind kind_sandbox_whole = KIND("sandboxes", "sandbox_id", sandbox_columns);
-/* Without the telemetry, which is old news of one that was there before. */
-const struct answer_kind kind_sandbox = { "sandboxes", "sandbox_id", sandbox_columns,
-                                          COUNT_OF(sandbox_columns) - 1 };
+const struct answer_kind kind_sandbox = KIND("sandboxes", "sandbox_id", sandbox_columns);
+
+/* After a change: the sandbox, restrictions that the caller did not ask for, and the next command. */
+static const struct column changed_columns[] = {
+    COLUMN("ID", "sandbox_id"),
+    COLUMN("NAME", "name"),
+    COLUMN("NOTES", "notes"),
+    COLUMN("NO EGRESS", "egress.problem"),
+    COLUMN("NEXT", "", .show = show_next_command),
+};
+const struct answer_kind kind_sandbox_changed = KIND("sandboxes", "sandbox_id", changed_columns);
 
 static const struct column event_columns[] = {
     COLUMN("SEQ", "seq"),

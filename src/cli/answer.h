@@ -55,7 +55,7 @@ answer_row_fn answer_print_row; /* as a row of a table; user is a struct answer_
 int answer_stream(struct api_call *c, struct str prefix, answer_row_fn *print, const void *user);
 
 /* The kinds that several verbs show. */
-extern const struct answer_kind kind_sandbox, kind_sandbox_whole, kind_event, kind_process,
+extern const struct answer_kind kind_sandbox, kind_sandbox_changed, kind_event, kind_process,
     kind_stale, kind_snapshot, kind_image, kind_workspace_change;
 
 #endif

@@ -361,6 +361,7 @@ int copy_out(const struct copy *copy, const struct copy_end *from, const char *t
     AUTO(helper_done) struct helper h = HELPER_NONE;
     AUTO_CLOSE int dir = -1;
     struct tree_report report = { 0 };
+    unsigned long long left;
     struct copy_place place;
     struct err e;
     int status = find_copy_target(copy, from, target, several, &place);
@@ -379,8 +380,9 @@ int copy_out(const struct copy *copy, const struct copy_end *from, const char *t
         run_stream(&c, &h, place.top, &report, &e) < 0)
         return verb_failed(copy->verb, "%s", e.msg);
     progress_end();
-    if (report.devices_skipped + report.fifos_skipped)
-        cli_report("%s: note: %llu devices and pipes were left out", copy->verb->name,
-                   (unsigned long long)(report.devices_skipped + report.fifos_skipped));
+    left = report.devices_skipped + report.fifos_skipped;
+    if (left)
+        cli_report("%s: note: %llu special file%s left out (devices, pipes)", copy->verb->name,
+                   left, left == 1 ? " was" : "s were");
     return 0;
 }

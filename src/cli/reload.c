@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/own.h"
+#include "base/units.h"
 #include "cli/answer.h"
 
 /* "added: profile.x@1, profile.y@2", if there are any. */
@@ -48,7 +49,9 @@ int reload_print(const struct api_call *c, const void *options, char **argv)
     static const char *const lists[] = { "added", "removed", "changed" };
 
     if (!c->common->quiet) {
-        printf("%lld profiles\n", (long long)show_int(c->answer, "profiles", 0));
+        unsigned long long n = show_count(c->answer, "profiles");
+
+        printf("%llu profile%s\n", n, units_plural(n));
         for (size_t i = 0; i < COUNT_OF(lists); i++)
             print_names(c->answer, lists[i]);
     }

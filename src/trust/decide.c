@@ -262,16 +262,17 @@ static bool check_holder_limits(struct case_evaluation *j, const struct limit_ho
     const struct token_terms *t = of_whom->terms ? of_whom->terms : &none;
     const struct trust_usage *u = of_whom->usage;
     const struct {
-        const char *what, *of;
+        const char *what, *one, *of;
         int64_t of_token, of_role, has;
         bool given; /* of_role */
     } all[] = {
-        { "concurrent", "sandboxes are alive", t->concurrent, l->concurrent, u->alive,
-          l->concurrent_given },
-        { "sandboxes_per_hour", "sandboxes were made within an hour", t->per_hour,
-          l->sandboxes_per_hour, u->made, l->per_hour_given },
-        { "minutes_per_day", "minutes were used within a day", t->per_day, l->minutes_per_day,
-          u->lived_ns / (60 * NS_PER_S), l->per_day_given },
+        { "concurrent", "sandbox is alive", "sandboxes are alive", t->concurrent, l->concurrent,
+          u->alive, l->concurrent_given },
+        { "sandboxes_per_hour", "sandbox was made within an hour",
+          "sandboxes were made within an hour", t->per_hour, l->sandboxes_per_hour, u->made,
+          l->per_hour_given },
+        { "minutes_per_day", "minute was used within a day", "minutes were used within a day",
+          t->per_day, l->minutes_per_day, u->lived_ns / (60 * NS_PER_S), l->per_day_given },
     };
 
     for (size_t i = 0; i < COUNT_OF(all); i++) {
@@ -288,8 +289,8 @@ static bool check_holder_limits(struct case_evaluation *j, const struct limit_ho
         j->d->rule = NULL; /* the limits decide, not the tool's rule */
         reset_rates(j);
         return set_verdict(j, VERDICT_RATE_LIMIT, field, "%lld %s, of %lld that %s%s may have",
-                           (long long)all[i].has, all[i].of, (long long)most,
-                           own ? of_whom->token : "the role ",
+                           (long long)all[i].has, all[i].has == 1 ? all[i].one : all[i].of,
+                           (long long)most, own ? of_whom->token : "the role ",
                            own ? "" : role_names[of_whom->role]);
     }
     return false;

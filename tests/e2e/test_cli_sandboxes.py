@@ -27,12 +27,46 @@ def a_bare_create_is_a_canary_that_reports_its_host(c):
     with Daemon(c) as d:
         cli = Client(d)
         shown = cli("create").expect(0).text
-        for words in (r"^ID: +sbx_\w+$", r"^STATE: +ready$", r"^PROFILE: +profile.sandbox-canary$", r"kernel: ", r"cpus: "):
-            check(re.search(words, shown, re.M), f"create does not show {words!r}:\n{shown}")
+        # where a limit cannot be enforced, a note says so
+        check(re.fullmatch(r"ID: +(sbx_\w+)\n(NOTES: .*\n)?NEXT: +sandboxer exec \1 -- COMMAND", shown), f"create shows\n{shown}")
         box = cli.json("create")
         equal((box["state"], box["profile"], box["owner"]), ("ready", "profile.sandbox-canary", f"uid:{c.uid}"), "the answer")
         check(box["telemetry"]["memory_bytes"] > 0, "telemetry without memory")
         check(not cli.json("create", "--profile", "profile.pooled").get("telemetry"), "only a canary reports its host")
+
+
+@test
+def a_change_shows_the_sandbox_and_the_next_command(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        cli("create", "--name", "web").expect(0, says="NEXT:       sandboxer exec web -- COMMAND")
+        for verb, command in ((("pause",), "resume web"), (("resume",), "exec web -- COMMAND"), (("stop",), "resume web"),
+                              (("resume",), "exec web -- COMMAND"), (("extend-ttl", "-d", "20m"), "exec web -- COMMAND")):
+            lines = cli.lines(verb[0], "web", *verb[1:])
+            equal(re.split(r": +", lines[-1]), ["NEXT", f"sandboxer {command}"], f"the end of {verb}")
+            check(len(lines) <= 5, f"{verb} shows {lines}")
+        cli("create", "--no-wait", "--name", "soon").expect(0, says="sandboxer wait soon")
+        cli("wait", "soon").expect(0)
+
+
+@test
+def get_shows_limits_and_use(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create("--name", "web", "--cpu", "0.5")
+        cli.sh(box, "sleep 600 & head -c 3M /dev/zero > /tmp/file; sync /tmp/file", "-d").expect(0)
+        used = wait_for(lambda: (u := cli.json("get", box)["usage"])["disk_bytes"] >= 3 << 20 and u["processes"] and u, "the file counts")
+        check(used["processes"] >= 1 and used["memory_bytes"] > 0 and used["cpu_seconds"] >= 0, f"usage: {used}")
+        equal(cli.json("get", box)["limits"], {"cpu": 0.5, "memory_bytes": 128 << 20, "disk_bytes": 32 << 20, "pids": 64}, "limits")
+        shown = cli("get", box).expect(0).text
+        for words in (r"^LIMITS: +cpu 0.5, memory 128M, disk 32M, pids 64$", r"^USED: +cpu [\d.]+, memory \S+, disk 3\.\d+M, processes \d+$",
+                      r"^EXPIRES: +in ", r"^EGRESS: +none: it has no network$"):
+            check(re.search(words, shown, re.M), f"get does not show {words!r}:\n{shown}")
+        check("memory_free_bytes" not in shown, f"get shows facts of the host:\n{shown}")
+        cli("pause", box).expect(0)
+        paused = cli.json("get", box)
+        check("usage" not in paused and paused["limits"]["pids"] == 64, "a paused one has limits, and uses nothing now")
+        check("usage" not in d.get(box), "usage that was not asked for")
 
 
 @test
@@ -248,6 +282,9 @@ def nothing_is_due_and_nothing_stale(c):
         equal(cli.json("reap-stale", "--apply"), {"stale": [], "applied": True}, "reap-stale")
         host = cli.json("inspect", "host")
         check(host["cpus"] >= 1 and host["sandboxes"] == 1, f"inspect host: {host}")
+        shown = cli("inspect", "host").expect(0).text
+        for words in (r"^CPUS: +\d+$", r"^LOAD: +[\d.]+, [\d.]+, [\d.]+$", r"^MEMORY: +[\d.]+ GiB free of [\d.]+ GiB$"):
+            check(re.search(words, shown, re.M), f"inspect host does not show {words!r}:\n{shown}")
 
 
 # ---- events -------------------------------------------------------------------------------------------

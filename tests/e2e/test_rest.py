@@ -196,7 +196,7 @@ def answers_are_as_described(c):
 # The tables of columns in src/cli and what describes their rows: a schema; the file that writes them, where no daemon does or
 # they are lines of a log; a member that the command line adds before a schema. "": rows of the command line's own.
 COLUMNS = {
-    "answer.c": {"sandbox_columns": "Sandbox", "event_columns": "Event", "process_columns": "Process", "stale_columns": "Stale",
+    "answer.c": {"sandbox_columns": "Sandbox", "changed_columns": "Sandbox", "event_columns": "Event", "process_columns": "Process", "stale_columns": "Stale",
                  "workspace_change_columns": "SyncChange"},
     "verbs/approvals.c": {"columns": "Approval"},
     "verbs/audit.c": {"head_columns": "AuditHead", "problem_columns": "AuditProblem"},
@@ -206,6 +206,7 @@ COLUMNS = {
     "verbs/egress.c": {"endpoint_columns": "src/engine/egress/explain.c", "verdict_columns": "EgressExplanation", "policy_columns": "Egress",
                        "log_columns": "src/engine/egress/audit_event.c", "denial_columns": "EgressDenial"},
     "verbs/expire.c": {"due_columns": "Due"},
+    "verbs/extend_ttl.c": {"columns": "Sandbox"},
     "verbs/hosts.c": {"columns": "Host"},
     "verbs/image.c": {"columns": "Image"},
     "verbs/inspect.c": {"host_columns": "HostTelemetry"},

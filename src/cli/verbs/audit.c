@@ -56,20 +56,24 @@ static const struct answer_kind problem = KIND("problems", "seq", problem_column
 
 static void print_summary(const struct api_call *c, const char *what)
 {
-    unsigned long long from = show_count(c->answer, "head.chained_from");
+    unsigned long long from = show_count(c->answer, "head.chained_from"),
+                       events = show_count(c->answer, "events"),
+                       lines = show_count(c->answer, "lines"),
+                       logs = show_count(c->answer, "sandboxes"),
+                       unchained = show_count(c->answer, "unchained_lines");
 
     if (show_at(c->answer, "head"))
-        printf("%s: intact: %llu events up to %llu, %llu lines of %llu egress logs\n", what,
-               show_count(c->answer, "events"), show_count(c->answer, "head.seq"),
-               show_count(c->answer, "lines"), show_count(c->answer, "sandboxes"));
+        printf("%s: intact: %llu event%s up to %llu, %llu line%s of %llu egress log%s\n", what,
+               events, units_plural(events), show_count(c->answer, "head.seq"), lines,
+               units_plural(lines), logs, units_plural(logs));
     else
-        printf("%s: intact: %llu lines, the last is %llu\n", what, show_count(c->answer, "lines"),
+        printf("%s: intact: %llu line%s, the last is %llu\n", what, lines, units_plural(lines),
                show_count(c->answer, "last_line"));
     if (from > 1)
         printf("%s: events are not chained before %llu\n", what, from);
-    if (show_count(c->answer, "unchained_lines"))
-        printf("%s: %llu lines from before there was a chain cannot be checked\n", what,
-               show_count(c->answer, "unchained_lines"));
+    if (unchained)
+        printf("%s: %llu line%s from before there was a chain cannot be checked\n", what, unchained,
+               units_plural(unchained));
 }
 
 /* 0: intact. */

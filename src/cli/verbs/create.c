@@ -153,7 +153,7 @@ static int run_create(struct api_call *c, void *options_, int argc, char **argv)
     write_create_request(api_call_json(c), o);
     c->doing = o->no_wait ? NULL : "creating a sandbox";
     status = api_call_run(c);
-    return status ? status : answer_record(c, c->answer, &kind_sandbox_whole);
+    return status ? status : answer_record(c, c->answer, &kind_sandbox_changed);
 }
 
 const struct verb verb_create = {

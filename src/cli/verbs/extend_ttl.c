@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/show_sandbox.h"
 #include "cli/verbs/verbs.h"
 
 struct extend_options {
@@ -10,6 +11,15 @@ static const struct option_spec options[] = {
     { "duration", 'd', "DURATION", "new lifetime from now on: 30m, 2h", .kind = OPTION_DURATION,
       .at = offsetof(struct extend_options, duration), .member = "duration" },
 };
+
+/* With the new deadline, which may be an earlier one than was asked for. */
+static const struct column columns[] = {
+    COLUMN("ID", "sandbox_id"),
+    COLUMN("NAME", "name"),
+    COLUMN("TTL ENDS", "ttl_expires_at", .show = show_until),
+    COLUMN("NEXT", "", .show = show_next_command),
+};
+static const struct answer_kind kind = KIND("", "sandbox_id", columns);
 
 static int check_duration(struct api_call *c, void *options_, char **argv)
 {
@@ -28,5 +38,5 @@ const struct verb verb_extend_ttl = {
             "  sandboxer extend-ttl sbx_4k7 --duration 2h\n",
     OPTIONS(options, struct extend_options),
     REQUEST("POST", "/v1/sandboxes/%s/extend-ttl", .body = BODY_JSON, .prepare = check_duration,
-            .kind = &kind_sandbox),
+            .kind = &kind),
 };

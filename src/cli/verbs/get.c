@@ -11,5 +11,5 @@ const struct verb verb_get = {
         "\n"
         "  sandboxer get sbx_4k7\n"
         "  sandboxer get sbx_4k7 -o json | jq -r .state\n",
-    REQUEST("GET", "/v1/sandboxes/%s", .kind = &kind_sandbox_whole),
+    REQUEST("GET", "/v1/sandboxes/%s?usage=true", .kind = &kind_sandbox),
 };

@@ -11,5 +11,5 @@ const struct verb verb_pause = {
             "\n"
             "  sandboxer pause sbx_4k7\n",
     REQUEST("POST", "/v1/sandboxes/%s/pause", .doing = "pausing the sandbox",
-            .kind = &kind_sandbox),
+            .kind = &kind_sandbox_changed),
 };

@@ -47,7 +47,7 @@ static int run_recreate(struct api_call *lookup, void *options, int argc, char *
     status = api_call_run(&c);
     if (status)
         unsynced_explain(&c, argv[0]);
-    return status ? status : answer_record(&c, c.answer, &kind_sandbox);
+    return status ? status : answer_record(&c, c.answer, &kind_sandbox_changed);
 }
 
 const struct verb verb_recreate = {

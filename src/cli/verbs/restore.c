@@ -30,5 +30,5 @@ const struct verb verb_restore = {
             "  id=$(sandboxer restore -q before-upgrade)\n",
     OPTIONS(restore_options, struct restore_options),
     REQUEST("POST", "/v1/sandboxes", .body = BODY_JSON, .members = { "snapshot" },
-            .doing = "creating a sandbox", .kind = &kind_sandbox),
+            .doing = "creating a sandbox", .kind = &kind_sandbox_changed),
 };

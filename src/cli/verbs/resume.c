@@ -11,5 +11,5 @@ const struct verb verb_resume = {
             "\n"
             "  sandboxer resume sbx_4k7\n",
     REQUEST("POST", "/v1/sandboxes/%s/resume", .doing = "resuming the sandbox",
-            .kind = &kind_sandbox),
+            .kind = &kind_sandbox_changed),
 };

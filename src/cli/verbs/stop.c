@@ -10,5 +10,5 @@ const struct verb verb_stop = {
             "\n"
             "  sandboxer stop sbx_4k7\n",
     REQUEST("POST", "/v1/sandboxes/%s/stop", .doing = "stopping the sandbox",
-            .kind = &kind_sandbox),
+            .kind = &kind_sandbox_changed),
 };

@@ -686,9 +686,9 @@ static int check_owner_sandboxes(const struct control *c, const struct account *
     }
     if (own >= most)
         return err_set(e, ERR_QUOTA,
-                       "%s has %zu sandboxes, the maximum of one owner "
+                       "%s has %zu sandbox%s, the maximum of one owner "
                        "(limits.sandboxes_per_owner); destroy some",
-                       a->name, own);
+                       a->name, own, own == 1 ? "" : "es");
     if (a->part.n && related >= part)
         return err_set(e, ERR_QUOTA,
                        "this token's family has %zu of %llu sandboxes (a token's part: seven "
@@ -711,8 +711,11 @@ static int check_sandbox_room(const struct control *c, const struct caller *who,
     if (replaced && replaced->record.state != SANDBOX_FAILED)
         all -= all > 0;
     if (all >= most)
-        return err_set(e, ERR_BUSY, "there are %zu sandboxes, the maximum (limits.sandboxes_max%s)",
-                       all, a.exempt ? "" : ", of which a sixteenth is for administrators");
+        return err_set(e, ERR_BUSY,
+                       "the daemon has %zu sandbox%s, the maximum "
+                       "(limits.sandboxes_max%s)",
+                       all, all == 1 ? "" : "es",
+                       a.exempt ? "" : ", of which a sixteenth is for administrators");
     if (event_share_check(c, who->owner, &who->actor, e) < 0)
         return -(int)ERR_QUOTA;
     return store_check_room(c->store, e);

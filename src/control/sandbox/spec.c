@@ -48,6 +48,12 @@ uint64_t spec_disk(const struct profile *p)
     return (uint64_t)p->resources.disk_mb << 20;
 }
 
+uint32_t spec_cpu(const struct profile *p, const struct create_request *q)
+{
+    return (uint32_t)narrow_limit(profile_cpu_milli(p),
+                                  (uint64_t)(q->capabilities.cpu_quota * 1000));
+}
+
 int spec_fill(const struct profile *p, const struct create_request *q, bool may_show,
               struct backend_spec *ret, struct err *e)
 {
@@ -59,8 +65,7 @@ int spec_fill(const struct profile *p, const struct create_request *q, bool may_
         .memory = spec_memory(p, q),
         .disk = spec_disk(p),
         .pids = p->resources.pids,
-        .cpu_milli = (uint32_t)narrow_limit(profile_cpu_milli(p),
-                                            (uint64_t)(q->capabilities.cpu_quota * 1000)),
+        .cpu_milli = spec_cpu(p, q),
         .mounts = mounts,
         .host = "local",
         .hostname = q->settings.hostname,

@@ -23,6 +23,8 @@ bool spec_is_plain(const struct create_request *q);
 /* The memory limit; 0: none. */
 uint64_t spec_memory(const struct profile *p, const struct create_request *q);
 uint64_t spec_disk(const struct profile *p); /* likewise */
+/* Thousandths of a processor; 0: no limit. */
+uint32_t spec_cpu(const struct profile *p, const struct create_request *q);
 
 /* may_show: a read-only host directory may be mounted. Borrows from both. Mounts are static:
  * overwritten by each call. */

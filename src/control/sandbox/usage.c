@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "control/sandbox/sandbox.h"
+#include "control/sandbox/spec.h"
 
 enum { SAMPLES_MAX = 120, SAMPLE_EVERY_S = 30 };
 #define USAGE_TIMEOUT_NS (2 * NS_PER_S)
@@ -14,6 +15,17 @@ struct usage {
     int64_t cpu_ns, seen_ns; /* time of the last sample; monotonic */
     struct list waiting;     /* struct usage_op */
 };
+
+bool sandbox_limits(const struct sandbox *s, struct sandbox_limits *ret)
+{
+    if (!s->profile)
+        return false;
+    *ret = (struct sandbox_limits){ .memory = spec_memory(s->profile, &s->request),
+                                    .disk = spec_disk(s->profile),
+                                    .pids = s->profile->resources.pids,
+                                    .cpu_milli = spec_cpu(s->profile, &s->request) };
+    return true;
+}
 
 static struct usage *get_usage(struct sandbox *s)
 {
@@ -44,20 +56,26 @@ static struct usage_sample *next_sample(struct usage *u)
     return &all[SAMPLES_MAX - 1];
 }
 
-/* The first sample covers the time since it was ready. */
+/* The first sample covers the time since it was ready, and no less than a second: a prepared box has
+ * used processors before it was handed over. */
 static void add_sample(const struct sandbox *s, struct usage *u, const struct backend_usage *x)
 {
     int64_t now = clock_mono(), wall = clock_wall(),
             since = u->seen_ns ? now - u->seen_ns : wall - s->record.ready_ns,
             used = x->cpu_ns - u->cpu_ns;
 
+    if (!u->seen_ns && since < NS_PER_S)
+        since = NS_PER_S;
+
     *next_sample(u) = (struct usage_sample){
         .time_ns = wall,
+        .cpu_ns = x->cpu_ns,
         .processors = since > 0 && used > 0 ? (double)used / (double)since : 0,
         .memory = x->memory,
         .mapped = x->mapped,
         .disk = x->disk,
         .disk_max = x->disk_max,
+        .processes = x->processes,
     };
     u->cpu_ns = x->cpu_ns;
     u->seen_ns = now;
@@ -96,9 +114,14 @@ static bool can_sample(const struct sandbox *s)
            sandbox_state_usable(s->record.state);
 }
 
+static bool has_fresh_sample(const struct sandbox *s)
+{
+    return s->usage && s->usage->n && clock_mono() - s->usage->seen_ns < USAGE_FRESH_NS;
+}
+
 void sandbox_usage(struct sandbox *s, struct usage_op *op)
 {
-    bool samples = can_sample(s);
+    bool samples = can_sample(s) && !has_fresh_sample(s);
 
     op->sandbox_ = sandbox_ref(s);
     list_append(&get_usage(s)->waiting, &op->link_);

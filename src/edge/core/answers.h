@@ -83,6 +83,6 @@ extern answer_shapes answers_approvals, answers_audit, answers_call, answers_col
     answers_daemon, answers_egress, answers_egress_log, answers_events, answers_expire,
     answers_files, answers_hosts, answers_images, answers_meta, answers_peers, answers_ports,
     answers_processes, answers_profiles, answers_sandbox, answers_sandboxes, answers_secrets,
-    answers_snapshots, answers_ssh, answers_sync, answers_tokens, answers_trust;
+    answers_snapshots, answers_ssh, answers_stats, answers_sync, answers_tokens, answers_trust;
 
 #endif

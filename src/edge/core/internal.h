@@ -12,6 +12,8 @@
 
 struct daemon_facts; /* daemon_facts.h */
 struct ssh_supply;   /* ssh_supply.c */
+struct limits_answer;
+struct usage_answer;
 struct tls_listener;
 struct tokens;
 struct trust;
@@ -68,6 +70,8 @@ struct sandbox_json {
     const struct backend_quote *quote;   /* NULL: not estimated */
     const struct sandbox_egress *egress; /* current counters; NULL: those of the record, if any */
     const struct workspace_op *brought;  /* sync of its destroy; NULL: none */
+    const struct limits_answer *limits;  /* stats.h; NULL: unknown */
+    const struct usage_answer *usage;    /* likewise; NULL: not asked for, or not measured */
 };
 void sandbox_write(struct json_writer *w, const void *shown); /* struct sandbox_json */
 void bytes_write(struct json_writer *w, const char *key, const char *key_b64, struct str data);

@@ -6,6 +6,7 @@
 
 #include "edge/core/answers.h"
 #include "edge/core/egress.h"
+#include "edge/core/stats.h"
 #include "base/clock.h"
 #include "control/sandbox/sandbox_detail.h"
 #include "control/sandbox/spec.h"
@@ -189,6 +190,9 @@ static const struct json_field sandbox_fields[] = {
       JSON_FIELDS(actuals_fields) },
     { "unsynced", JSON_KIND_OBJECT, HAS(detail.has_unsynced), .schema = "Unsynced",
       JSON_FIELDS(unsynced_fields) },
+    { "limits", JSON_KIND_OBJECT, VIA(shown.limits), .schema = "Limits",
+      JSON_FIELDS(limits_fields) },
+    { "usage", JSON_KIND_OBJECT, VIA(shown.usage), .schema = "Usage", JSON_FIELDS(usage_fields) },
     { "egress", JSON_KIND_OBJECT, AT(egress), HAS(has_egress), .schema = "Egress",
       JSON_FIELDS(egress_answer_fields) },
     { "synced", JSON_KIND_OBJECT, VIA(synced), .schema = "Synced", .fields = sync_answer_fields,

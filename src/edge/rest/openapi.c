@@ -43,6 +43,7 @@ static const struct {
     { "tail", "integer", "Only that many of the last lines." },
     { "since", "string", "Only records since this time, RFC 3339." },
     { "expect", "string", "SEQ:DIGEST of an event, as /v1/audit/head returns them." },
+    { "usage", "boolean", "Take a sample of its use of the machine, and add it." },
     { "user", "string", "User to act as: a name, UID or UID:GID; default: root." },
     { "without_image", "boolean", "Omit the layers of its base image." },
     { "wait", "integer", "Seconds to wait for a change." },
@@ -240,8 +241,8 @@ static const struct json_shape *const *const answers[] = {
     answers_egress_log, answers_events,  answers_expire,    answers_files,     answers_hosts,
     answers_images,     answers_meta,    answers_peers,     answers_ports,     answers_processes,
     answers_profiles,   answers_sandbox, answers_sandboxes, answers_secrets,   answers_snapshots,
-    answers_ssh,        answers_sync,    answers_tokens,    answers_trust,     trust_answers,
-    answers_daemon,
+    answers_ssh,        answers_stats,   answers_sync,      answers_tokens,    answers_trust,
+    trust_answers,      answers_daemon,
 };
 
 #define INFO                                                                                       \

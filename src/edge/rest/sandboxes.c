@@ -6,29 +6,73 @@
 #include "edge/core/internal.h"
 #include "base/own.h"
 #include "edge/core/operation.h"
+#include "edge/core/stats.h"
 #include "edge/rest/routes.h"
 #include "lib/json/reader.h"
 
 enum { LIST_DEFAULT = 100, LIST_MAX = 1000, KEY_MAX = 127 };
 
-/* Answers with the call's sandbox, live or destroyed; also a handler. */
-static void answer_with_sandbox(struct call *c)
+/* Answers with the call's sandbox, live or destroyed. `uses`: with its last sample. */
+static void answer_with_sandbox_using(struct call *c, bool uses)
 {
     struct sandbox_json s = { .record = c->find.record, .machine = c->caller.admin };
     struct sandbox_egress egress;
+    struct limits_answer limits;
+    struct usage_answer usage;
 
     if (c->sandbox) {
         const struct sandbox_view v = sandbox_view(c->sandbox);
 
-        s = (struct sandbox_json){ .record = v.record,
-                                   .expires_ns = v.expires_ns,
-                                   .deadline_ns = v.deadline_ns,
-                                   .machine = c->caller.admin,
-                                   .step = v.step,
-                                   .egress = sandbox_egress(c->sandbox, &egress) ? &egress : NULL,
-                                   .brought = sandbox_last_sync(c->sandbox) };
+        s = (struct sandbox_json){
+            .record = v.record,
+            .expires_ns = v.expires_ns,
+            .deadline_ns = v.deadline_ns,
+            .machine = c->caller.admin,
+            .step = v.step,
+            .egress = sandbox_egress(c->sandbox, &egress) ? &egress : NULL,
+            .brought = sandbox_last_sync(c->sandbox),
+            .limits = limits_answer_fill(&limits, c->sandbox) ? &limits : NULL,
+            .usage = uses && usage_answer_fill(&usage, c->sandbox) ? &usage : NULL
+        };
     }
     call_answer(c, 200, sandbox_write, &s);
+}
+
+static void answer_with_sandbox(struct call *c)
+{
+    answer_with_sandbox_using(c, false);
+}
+
+/* --- get --- */
+
+struct measured_call {
+    struct call *call;
+    struct usage_op op;
+};
+
+static void on_sandbox_measured(struct usage_op *op)
+{
+    struct call *c = container_of(op, struct measured_call, op)->call;
+
+    answer_with_sandbox_using(c, true);
+    call_unref(c);
+}
+
+/* A sample is taken only where it is asked for: a program inside has to be woken for it. */
+static void rest_show_sandbox(struct call *c)
+{
+    struct measured_call *m = call_state(c, sizeof *m, NULL);
+    bool uses = false;
+
+    *m = (struct measured_call){ .call = c, .op.done = on_sandbox_measured };
+    if (call_query_bool(c, "usage", &uses) < 0)
+        return;
+    if (!uses || !c->sandbox) {
+        answer_with_sandbox(c);
+        return;
+    }
+    call_ref(c);
+    sandbox_usage(c->sandbox, &m->op);
 }
 
 /* --- create --- */
@@ -472,8 +516,8 @@ const struct route routes_sandboxes[] = {
       .status = 201 },
     { H1_GET, VERB_READ, "/v1/sandboxes", 0, rest_list_sandboxes, "List sandboxes",
       .answer = "SandboxList", .query = "state* label* profile limit cursor" },
-    { H1_GET, VERB_READ, "/v1/sandboxes/{id}", ROUTE_SANDBOX, answer_with_sandbox, "Show a sandbox",
-      .answer = "Sandbox" },
+    { H1_GET, VERB_READ, "/v1/sandboxes/{id}", ROUTE_SANDBOX, rest_show_sandbox, "Show a sandbox",
+      .answer = "Sandbox", .query = "usage" },
     { H1_DELETE, VERB_DESTROY, "/v1/sandboxes/{id}", ROUTE_SANDBOX, rest_destroy_sandbox,
       "Destroy a sandbox", .answer = "Sandbox", .query = "sync unsynced" },
     { H1_POST, VERB_DESTROY, "/v1/sandboxes/{id}/recreate", ROUTE_SANDBOX, rest_recreate_sandbox,

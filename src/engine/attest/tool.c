@@ -190,7 +190,8 @@ static int run_attest_verify(char **argv, struct err *e)
     if (r >= 0)
         r = attest_verify(buf_str(&text), &files, stdout, e);
     if (r == 0)
-        printf("%zu files are as they were signed\n", files.n);
+        printf("%zu file%s unchanged since %s signed\n", files.n, files.n == 1 ? " is" : "s are",
+               files.n == 1 ? "it was" : "they were");
     return r > 0 ? DIFFERENT : r;
 }
 

@@ -30,8 +30,8 @@ TEST(create_sends_what_was_given)
                        "ro", "--input", "repo=/usr", "--actor", "agt", "--idempotency-key", "K",
                        "--no-wait"),
               0);
-    CHECK(strstr(fake_out.p, "ID:            sbx_1\n") != NULL);
-    CHECK(strstr(fake_out.p, "TELEMETRY:\n  cpus: 2\n") != NULL);
+    CHECK_STR(buf_str(&fake_out), "ID:         sbx_1\n"
+                                  "NEXT:       sandboxer exec sbx_1 -- COMMAND\n");
     CHECK(asked_for("POST /v1/sandboxes HTTP/1.1\r\n"));
 }
 
