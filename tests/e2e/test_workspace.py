@@ -290,9 +290,9 @@ def is_refused(d, cli, box, what):
 
 @test(only="root", because="a file system is mounted")
 def on_a_full_disk_nothing_is_lost(c):
-    """On disk it can be paused and not copied; in memory not even paused: then it keeps running. A clone, or a snapshot in a file on the
-    disk, may need no room at all."""
-    for driver, kind, size, stays in (("plain", "ext4", 96, ["paused"]), ("memory", "ext4", 96, ["ready", "active"]), ("reflink", "xfs", 0, []), ("auto", "ext4", 1400, [])):
+    """On disk it can be paused and not copied; in memory it can only be frozen. A clone, or a snapshot in a file on the disk, may need no
+    room at all."""
+    for driver, kind, size, stays in (("plain", "ext4", 96, True), ("memory", "ext4", 96, True), ("reflink", "xfs", 0, False), ("auto", "ext4", 1400, False)):
         with volume(c, kind, megabytes=size, kept=False) as top:
             with daemon_for(c, ROOM, driver=driver, state=top / "state") as d:
                 cli, host = Client(d), workspace(c)
@@ -300,7 +300,7 @@ def on_a_full_disk_nothing_is_lost(c):
                 cli.sh(box, "head -c 4000000 /dev/urandom > /root/much").expect(0)
                 fill(top / "filler")
                 if stays:
-                    check(is_refused(d, cli, box, driver) in stays, f"{driver}: {d.get(box)['state']}")
+                    equal(is_refused(d, cli, box, driver), "paused", f"{driver}: its state")
                 if stays or d.api.delete(f"/v1/sandboxes/{box}").expect(200, 409).status == 409:
                     (top / "filler").unlink(missing_ok=True)
                     d.api.delete(f"/v1/sandboxes/{box}").expect(200)
@@ -320,7 +320,12 @@ def on_a_full_disk_nothing_is_lost(c):
 
 @test
 def what_cannot_be_stored_stays_paused(c):
-    with daemon_for(c, ROOM + "limits: {snapshot_bytes_per_owner: 1M}\n") as d:
+    for driver in ("memory", "plain", "auto"):
+        stays_paused_over_quota(c, driver)
+
+
+def stays_paused_over_quota(c, driver):
+    with daemon_for(c, ROOM + "limits: {snapshot_bytes_per_owner: 1M}\n", driver=driver, name=driver) as d:
         cli, host = Client(d), workspace(c)
         box = conflicting(d, cli, host)
         cli.sh(box, "head -c 1500000 /dev/urandom > /root/much").expect(0)
@@ -345,6 +350,61 @@ def what_cannot_be_stored_stays_paused(c):
         d.api.delete(f"/v1/sandboxes/{box}").expect(409)
         cli("destroy", "--discard", box).expect(0)
         equal(d.get(box)["state"], "destroyed", "with --discard")
+
+
+NO_ROOM = "images: {free_min: 1024T}\n"
+
+
+@contextlib.contextmanager
+def held_in_memory(c, name):
+    """A sandbox in memory with changes, on a disk without room for any file of a pause."""
+    with daemon_for(c, NO_ROOM, driver="memory", name=name) as d:
+        cli, host = Client(d), workspace(c)
+        box = conflicting(d, cli, host)
+        cli("exec", "-d", box, "--", "sleep", "1000").expect(0)
+        equal(is_refused(d, cli, box, name), "paused", "its state")
+        yield d, cli, box
+
+
+def restart_with_room(d):
+    d.stop()
+    d.config.write_text(d.config.read_text().replace(NO_ROOM, ROOM))
+    d.start()
+
+
+@test
+def what_cannot_be_paused_on_disk_is_paused_in_memory(c):
+    with held_in_memory(c, "kept") as (d, cli, box):
+        d.api.post(f"/v1/sandboxes/{box}/snapshot", {}).expect(409, code="conflict")
+        said = d.api.post(f"/v1/sandboxes/{box}/stop").expect(409, code="conflict").json["detail"]
+        check("paused in memory" in said and "make room" in said, f"a stop would lose its files: {said}")
+        for ends in (d.stop, d.kill):
+            ends()
+            d.start()
+            equal(is_refused(d, cli, box, "after a restart"), "paused", "its state after a restart")
+        cli("destroy", box).expect(4, says="conflict: 1")
+        cli("resume", box).expect(0)
+        equal(cli.sh(box, "cat /workspace/a.txt; pidof sleep > /dev/null && echo runs").text, "inside 1\nruns", "its file and its process")
+        equal(is_refused(d, cli, box, "again"), "paused", "its state after the resume")
+        restart_with_room(d)
+        equal(d.get(box)["state"], "paused", "nothing is tried without a request")
+        d.api.delete(f"/v1/sandboxes/{box}").expect(200)
+        equal(read_kept(d, cli, d.get(box)["kept"]["snapshot_id"]), "inside 1", "what was kept, with room for it")
+
+
+@test
+def what_is_paused_in_memory_ends_by_a_discard_or_its_death(c):
+    with held_in_memory(c, "discarded") as (d, cli, box):
+        cli("destroy", "--discard", box).expect(0)
+        equal(d.get(box)["state"], "destroyed", "with --discard")
+    for n, dies in enumerate((end_without_daemon, restart_machine)):
+        with held_in_memory(c, f"dead{n}") as (d, cli, box):
+            dies(d, box)
+            if dies is end_without_daemon:
+                said = d.api.post(f"/v1/sandboxes/{box}/resume").expect(409).json["detail"]
+                check("before its files were stored" in said, f"the resume: {said}")
+            wait_for(lambda: d.get(box)["state"] == "failed", "nothing of it is left")
+            d.api.delete(f"/v1/sandboxes/{box}").expect(200)
 
 
 @test

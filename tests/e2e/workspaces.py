@@ -18,10 +18,10 @@ def workspace(c, name="work/repo"):
     return c.dir / name
 
 
-def daemon_for(c, config="", patience="2m", **more):
+def daemon_for(c, config="", patience="2m", name="daemon", **more):
     """Its root is the directory that workspaces of this test are in."""
-    c.write("daemon/profiles/work.yaml", "id: profile.work\nversion: 1\nworkspace: {mode: mirror, access: rw}\n")
-    return Daemon(c, config=f"{ROOTS.format(c.mkdir(c.dir / 'work'), patience)}\n{config}", **more)
+    c.write(f"{name}/profiles/work.yaml", "id: profile.work\nversion: 1\nworkspace: {mode: mirror, access: rw}\n")
+    return Daemon(c, name, config=f"{ROOTS.format(c.mkdir(c.dir / 'work'), patience)}\n{config}", **more)
 
 
 def mirrored(cli, path, *more):

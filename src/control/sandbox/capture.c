@@ -17,11 +17,11 @@ static void on_capture_later(struct loop_later *l)
 
     if (s->capture == c)
         s->capture = NULL;
-    if (c->r_ >= 0 && !c->held_)
+    if (c->r_ >= 0 && !c->held_ && !c->in_memory)
         layer_ref(s->control, c->layer);
     else if (c->r_ < 0 && c->held_)
         layer_unref(s->control, c->layer);
-    if (c->r_ >= 0 && !c->kept)
+    if (c->r_ >= 0 && !c->kept && !c->in_memory)
         digest_queue_add(s->control, c->layer);
     c->done(c, c->r_, c->r_ < 0 ? &c->err_ : NULL);
     sandbox_unref(s);
@@ -30,6 +30,16 @@ static void on_capture_later(struct loop_later *l)
 static void report_capture(struct capture *c)
 {
     loop_later(c->sandbox_->control->loop, &c->later_, on_capture_later, NULL);
+}
+
+/* → capture_on_held() */
+static void freeze_captured_box(struct capture *c)
+{
+    struct sandbox *s = c->sandbox_;
+
+    c->frozen_ns_ = clock_mono();
+    c->freezing_ = true;
+    s->ops->freeze(s->box);
 }
 
 static void thaw_captured_box(struct capture *c)
@@ -80,16 +90,12 @@ static void use_paused_layer(struct capture *c)
 static void on_capture_job_ready(struct layer_job *j)
 {
     struct capture *c = container_of(j, struct capture, job_);
-    struct sandbox *s = c->sandbox_;
 
     fault_point("capture.freeze");
-    if (c->paused_) {
+    if (c->paused_)
         layer_worker_go(j);
-        return;
-    }
-    c->frozen_ns_ = clock_mono();
-    c->freezing_ = true;
-    s->ops->freeze(s->box);
+    else
+        freeze_captured_box(c);
 }
 
 static void on_capture_progress(struct layer_job *j, uint64_t bytes, uint64_t entries)
@@ -120,7 +126,8 @@ static void on_capture_job_done(struct layer_job *j, int r, const struct err *e,
         c->kept = strcmp(said->text, "kept") == 0;
     }
     fault_point("capture.done");
-    if (r == -(int)ERR_NOT_FOUND && c->paused_ && c->sandbox_->detail.has_paused)
+    if (r == -(int)ERR_NOT_FOUND && c->paused_ && c->sandbox_->detail.has_paused &&
+        !c->sandbox_->detail.paused.in_memory)
         use_paused_layer(c); /* an earlier capture took it, and the sandbox was not resumed since */
     else
         finish_capture(c, r, e);
@@ -190,7 +197,7 @@ void capture_on_held(struct sandbox *s, bool frozen, int r, const struct err *e)
         thaw_captured_box(c);
     else if (c->finished_)
         report_capture(c);
-    else if (frozen && r < 0)
+    else if (frozen && (r < 0 || c->in_memory))
         finish_capture(c, r, e);
     else if (frozen)
         layer_worker_go(&c->job_);
@@ -220,6 +227,8 @@ static int check_capturable(const struct sandbox *s, struct err *e)
     if (s->capture)
         return err_set(e, ERR_BUSY, "sandbox %s is being captured already; try again",
                        s->record.id);
+    if (pause_check_stored(s, e) < 0)
+        return -(int)ERR_CONFLICT;
     if (!sandbox_state_usable(s->record.state) || sandbox_is_ending(s) || s->after_teardown ||
         !s->box)
         return err_set(
@@ -308,10 +317,14 @@ void capture_start(struct sandbox *s, struct capture *c)
 
     init_capture(s, c);
     if (s->record.state == SANDBOX_PAUSED && s->detail.has_paused && !sandbox_is_ending(s) &&
-        !c->stay_frozen && !s->resume && !s->after_teardown && !s->capture) {
+        !s->detail.paused.in_memory && !c->stay_frozen && !s->resume && !s->after_teardown &&
+        !s->capture) {
         capture_paused(s, c);
     } else if (r < 0) {
         finish_capture(c, r, &e);
+    } else if (c->in_memory) {
+        s->capture = c;
+        freeze_captured_box(c);
     } else {
         s->capture = c;
         s->ops->upper(s->box);

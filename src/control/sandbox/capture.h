@@ -17,6 +17,7 @@ typedef void capture_fn(struct capture *c, int r, const struct err *e);
 struct capture {
     /* in */
     bool stay_frozen; /* do not thaw it when the capture is done */
+    bool in_memory;   /* with stay_frozen: only freeze it. `layer` is "" */
     /* Its account's share of jobs on layers is used; NULL: the sandbox's, and the capture is not
      * refused. */
     const struct caller *caller;

@@ -106,7 +106,7 @@ void diff_on_upper(struct sandbox *s, int r, const struct err *e, const int *fd)
 static bool can_diff_paused(const struct sandbox *s)
 {
     return s->record.state == SANDBOX_PAUSED && s->detail.has_paused && !s->destroying &&
-           !s->resume;
+           !s->resume && !s->detail.paused.in_memory;
 }
 
 void sandbox_diff(struct sandbox *s, struct diff_op *op)

@@ -2,6 +2,9 @@
 /* Pausing freezes all processes of a sandbox and makes its files durable, also across a reboot of
  * the machine. Its lifetime stops counting, but a paused sandbox is kept for a limited time.
  *
+ * Where its files cannot be stored and changes of its workspace would be lost otherwise (salvage.c),
+ * it is only frozen: a pause in memory, which ends with its processes.
+ *
  * Resuming thaws it. If its processes are gone, because the machine was rebooted or they were
  * killed, the sandbox is rebuilt under its own id on the files that it had written. */
 #include <stdio.h>
@@ -61,7 +64,8 @@ static void on_pause_recorded(struct change *ch, int r, const struct err *e)
         ttl_start(s);
     } else {
         s->detail.has_paused = false;
-        layer_unref(s->control, p->capture.layer);
+        if (!p->capture.in_memory)
+            layer_unref(s->control, p->capture.layer);
         if (s->box && !s->after_teardown)
             s->ops->thaw(s->box);
     }
@@ -71,6 +75,8 @@ static void on_pause_recorded(struct change *ch, int r, const struct err *e)
 /* The deadline of an earlier boot means nothing in this one: the lifetime begins anew. */
 static int64_t find_time_left(const struct sandbox *s, const struct sandbox_record *r, int64_t now)
 {
+    if (s->record.state == SANDBOX_PAUSED) /* in memory, until its box ended */
+        return s->detail.paused.left_ns;
     if (strcmp(r->boot, s->control->boot) != 0)
         return r->ttl_ns;
     return r->deadline_ns > now ? r->deadline_ns - now : NS_PER_S;
@@ -87,6 +93,7 @@ void pause_note(struct sandbox *s, struct sandbox_record *next, const struct cap
         longest = keep;
     s->detail.has_paused = true;
     s->detail.paused.stopped = stopped;
+    s->detail.paused.in_memory = c->in_memory;
     s->detail.paused.layer = arena_dup(&s->arena, str_from(c->layer));
     s->detail.paused.kept = c->kept;
     s->detail.paused.bytes = (int64_t)c->bytes;
@@ -121,6 +128,7 @@ static void on_pause_captured(struct capture *c, int r, const struct err *e)
     ch->edit = edit_paused;
     ch->done = on_pause_recorded;
     ch->user = p;
+    ch->stubborn = p->capture.in_memory; /* the disk is probably full */
     change_submit(ch);
 }
 
@@ -132,19 +140,47 @@ void sandbox_pause(struct sandbox *s, const struct actor *who, struct sandbox_op
         sandbox_begin_pause(s, who, false, op);
 }
 
-void sandbox_begin_pause(struct sandbox *s, const struct actor *who, bool stop,
-                         struct sandbox_op *op)
+static void start_pausing(struct sandbox *s, const struct actor *who, bool stop, bool in_memory,
+                          struct sandbox_op *op)
 {
     struct pausing *p = new0(sizeof *p);
 
-    *p = (struct pausing){ .sandbox = sandbox_ref(s),
-                           .actor = *who,
-                           .op = op,
-                           .stop = stop,
-                           .capture = { .stay_frozen = true, .done = on_pause_captured } };
+    *p = (struct pausing){
+        .sandbox = sandbox_ref(s),
+        .actor = *who,
+        .op = op,
+        .stop = stop,
+        .capture = { .stay_frozen = true, .in_memory = in_memory, .done = on_pause_captured },
+    };
     op->sandbox = sandbox_ref(s);
     s->pausing = true;
     capture_start(s, &p->capture);
+}
+
+void sandbox_begin_pause(struct sandbox *s, const struct actor *who, bool stop,
+                         struct sandbox_op *op)
+{
+    start_pausing(s, who, stop, false, op);
+}
+
+void pause_in_memory(struct sandbox *s, struct sandbox_op *op)
+{
+    start_pausing(s, &ACTOR_DAEMON, false, true, op);
+}
+
+bool paused_in_memory(const struct sandbox *s)
+{
+    return s->record.state == SANDBOX_PAUSED && s->detail.has_paused && s->detail.paused.in_memory;
+}
+
+int pause_check_stored(const struct sandbox *s, struct err *e)
+{
+    if (!paused_in_memory(s))
+        return 0;
+    return err_set(e, ERR_CONFLICT,
+                   "sandbox %s is paused in memory, because its files could not be stored: make "
+                   "room on the disk, then resume it",
+                   s->record.id);
 }
 
 /* --- resuming --- */
@@ -232,7 +268,8 @@ static void on_resume_recorded(struct change *ch, int r, const struct err *e)
         resume_abort(s);
         return;
     }
-    layer_unref(s->control, s->detail.paused.layer);
+    if (!s->detail.paused.in_memory)
+        layer_unref(s->control, s->detail.paused.layer);
     if (s->resume->rebuilt) {
         layers_unref(s->control, &s->resume->old);
         s->resume->holds = false; /* the sandbox holds them now */
@@ -286,7 +323,7 @@ void resume_abort(struct sandbox *s)
                         &e);
 }
 
-void resume_fail(struct sandbox *s, enum err_code code, const char *reason)
+static void fail_resume(struct sandbox *s, enum err_code code, const char *reason)
 {
     bool was_frozen = s->resume && !s->resume->rebuilt; /* it died before it was thawed */
 
@@ -299,6 +336,31 @@ void resume_fail(struct sandbox *s, enum err_code code, const char *reason)
     s->frozen = false;
     if (!s->after_teardown)
         sandbox_teardown(s, was_frozen ? on_old_box_removed : on_resume_undone);
+}
+
+/* Its files ended with its box, unless they are on disk: then it is paused again (rescue.c). */
+static void fail_lost_memory(struct sandbox *s, const char *reason)
+{
+    struct err e;
+
+    if (s->resume)
+        complete_resume(
+            s,
+            err_set(&e, ERR_CONFLICT,
+                    "sandbox %s cannot be resumed: its processes ended before its files "
+                    "were stored (%s)",
+                    s->record.id, reason),
+            &e);
+    sandbox_fail(s, "", reason);
+}
+
+void resume_fail(struct sandbox *s, enum err_code code, const char *reason)
+{
+    if (paused_in_memory(s)) {
+        fail_lost_memory(s, reason);
+        return;
+    }
+    fail_resume(s, code, reason);
 }
 
 static void on_resume_flattened(struct flatten_op *f)
@@ -390,6 +452,10 @@ static void on_old_box_removed(struct sandbox *s)
     /* The destroy or failure continues by itself. */
     if (s->destroying || fail_if_lost(s) || !s->resume)
         return;
+    if (paused_in_memory(s)) {
+        fail_lost_memory(s, "its box is gone");
+        return;
+    }
     s->resume->rebuilt = true;
     if (s->detail.paused.stopped) {
         take_paused_layer(s);
@@ -566,6 +632,11 @@ void sandbox_recover_paused(struct sandbox *s)
     struct sandbox_record *r = &s->record;
     int64_t left = s->detail.paused.until_ns - clock_wall();
 
+    if (paused_in_memory(s) && !sandbox_of_this_boot(s->control, r)) {
+        processes_reattach(s, NULL, 0);
+        sandbox_fail(s, "", "the machine was restarted before its files were stored");
+        return;
+    }
     if (sandbox_of_this_boot(s->control, r)) {
         /* The remains of a stopped box are removed before a rebuild. */
         s->found_frozen = !s->detail.paused.stopped;

@@ -18,7 +18,7 @@ struct rescue {
 static bool may_have_files(const struct sandbox *s)
 {
     return workspace_syncs(s) && s->control->supervisor.layer_worker && !s->detail.one_shot &&
-           sandbox_state_usable(s->record.state);
+           (sandbox_state_usable(s->record.state) || paused_in_memory(s));
 }
 
 bool rescue_pending(const struct sandbox *s)
@@ -66,7 +66,10 @@ static void record_rescue(struct rescue *u)
     snprintf(reason, sizeof reason, "%.120s; its files are kept with the changes of its workspace",
              s->failure.msg);
     ch = change_new(s, &ACTOR_DAEMON, reason);
-    change_to(ch, SANDBOX_PAUSED);
+    if (paused_in_memory(s)) /* it stays paused, from now on without processes */
+        ch->type = "sandbox.stopped";
+    else
+        change_to(ch, SANDBOX_PAUSED);
     ch->edit = edit_rescued;
     ch->done = on_rescue_recorded;
     ch->user = u;

@@ -95,7 +95,8 @@ static bool is_dead(const struct sandbox *s)
 {
     return s->record.state == SANDBOX_FAILED ||
            (s->record.state != SANDBOX_PAUSED && !rescue_pending(s) &&
-            (s->after_teardown || !s->box));
+            (s->after_teardown || !s->box)) ||
+           (paused_in_memory(s) && s->after_teardown && !rescue_pending(s));
 }
 
 /* It died: its files are on disk, and it will be paused (rescue.c). False: it lives, or nothing of
@@ -143,19 +144,11 @@ static void on_held_recorded(struct change *c, int r, const struct err *e)
     keep_sandbox(x, r, &why);
 }
 
-static void hold_sandbox(struct salvage *x, const struct err *e)
+static void record_hold(struct salvage *x)
 {
     char reason[RECORD_REASON_MAX];
     struct change *c;
 
-    if (await_rescue(x))
-        return;
-    LOG(WARN, "workspace.held", LOG_S("sandbox", x->sandbox->record.id), LOG_S("error", e->msg));
-    if (is_dead(x->sandbox)) { /* no files are left to store */
-        destroy_now(x);
-        return;
-    }
-    snprintf(x->error, sizeof x->error, "%s", e->msg);
     snprintf(reason, sizeof reason, "%.100s, and this cannot be stored: %.120s", x->why, x->error);
     c = change_new(x->sandbox, &ACTOR_DAEMON, reason);
     c->type = "sandbox.held";
@@ -164,6 +157,58 @@ static void hold_sandbox(struct salvage *x, const struct err *e)
     c->user = x;
     c->stubborn = true;
     change_submit(c);
+}
+
+static void wait_for_other_pause(struct salvage *x)
+{
+    loop_timer_start(x->sandbox->control->loop, &x->wait, clock_mono() + BUSY_MS * NS_PER_MS,
+                     on_salvage_wait, NULL);
+}
+
+static void on_held_frozen(struct sandbox_op *op, int r, const struct err *e)
+{
+    struct salvage *x = container_of(op, struct salvage, moving);
+
+    x->pauses = false;
+    if (r < 0 && e->code == ERR_BUSY) {
+        wait_for_other_pause(x);
+        return;
+    }
+    if (r < 0) /* it died, or keeps running */
+        LOG(WARN, "sandbox.not_paused", LOG_S("sandbox", x->sandbox->record.id),
+            LOG_S("error", e->msg));
+    if (await_rescue(x))
+        return;
+    if (is_dead(x->sandbox))
+        destroy_now(x);
+    else
+        record_hold(x);
+}
+
+/* A pause stores the files that are in memory, and needs room for them, too. */
+static void freeze_to_hold(struct salvage *x)
+{
+    x->moving = (struct sandbox_op){ .done = on_held_frozen };
+    x->pauses = true;
+    x->sandbox->salvage_acts = true;
+    pause_in_memory(x->sandbox, &x->moving);
+    x->sandbox->salvage_acts = false;
+}
+
+static void hold_sandbox(struct salvage *x, const struct err *e)
+{
+    const struct sandbox *s = x->sandbox;
+
+    if (await_rescue(x))
+        return;
+    LOG(WARN, "workspace.held", LOG_S("sandbox", s->record.id), LOG_S("error", e->msg));
+    snprintf(x->error, sizeof x->error, "%s", e->msg);
+    if (is_dead(s)) /* no files are left to store */
+        destroy_now(x);
+    else if (s->record.state == SANDBOX_PAUSED)
+        record_hold(x);
+    else
+        freeze_to_hold(x);
 }
 
 /* --- a snapshot of the changes that were not brought back --- */
@@ -215,8 +260,7 @@ static void on_salvage_paused(struct sandbox_op *op, int r, const struct err *e)
     else if (x->end.refuses) /* in its former state, if possible */
         refuse_destroy(x);
     else if (e->code == ERR_BUSY)
-        loop_timer_start(x->sandbox->control->loop, &x->wait, clock_mono() + BUSY_MS * NS_PER_MS,
-                         on_salvage_wait, NULL);
+        wait_for_other_pause(x);
     else
         hold_sandbox(x, e);
 }
@@ -363,8 +407,10 @@ static void on_salvage_wait(struct loop_timer *t)
                (s->record.state == SANDBOX_PAUSED && s->after_teardown)) {
         loop_timer_start(s->control->loop, &x->wait, clock_mono() + WAIT_MS * NS_PER_MS,
                          on_salvage_wait, NULL);
-    } else if (s->record.state == SANDBOX_PAUSED && s->detail.has_unsynced) {
-        /* It was paused for storing: it has been synced already, and is frozen since. */
+    } else if (s->record.state == SANDBOX_PAUSED && s->detail.has_unsynced &&
+               !(paused_in_memory(s) && x->end.unsynced == DESTROY_KEEP)) {
+        /* It was paused for storing: it has been synced already, and is frozen since. In memory,
+         * its files can be stored only after a resume. */
         snprintf(x->why, sizeof x->why, "%s", s->detail.unsynced.why);
         decide_salvage(x);
     } else if (s->record.state == SANDBOX_PAUSED && x->rescued) {

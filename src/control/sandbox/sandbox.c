@@ -70,7 +70,7 @@ void sandbox_unref(struct sandbox *s)
     sandbox_leave_map(s);
     layers_unref(s->control, &s->detail.layers);
     layers_unref(s->control, &s->detail.base.layers);
-    if (s->detail.has_paused)
+    if (s->detail.has_paused && !s->detail.paused.in_memory)
         layer_unref(s->control, s->detail.paused.layer);
     profile_unref(s->profile);
     policy_text_unref(s->policy);
@@ -158,7 +158,7 @@ int sandbox_new(struct control *c, const struct sandbox_record *record, struct s
     s->family = account.part.n ? owner_join(&c->families, s->record.family) : NULL;
     layers_ref(c, &s->detail.layers);
     layers_ref(c, &s->detail.base.layers);
-    if (s->detail.has_paused)
+    if (s->detail.has_paused && !s->detail.paused.in_memory)
         layer_ref(c, s->detail.paused.layer);
     count_failed(s, false, s->record.state == SANDBOX_FAILED);
     idle_begin(&s->idle);

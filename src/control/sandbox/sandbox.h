@@ -185,6 +185,11 @@ void sandbox_begin_pause(struct sandbox *s, const struct actor *who, bool stop,
 /* Notes in its detail and record that it is paused with these files. */
 void pause_note(struct sandbox *s, struct sandbox_record *next, const struct capture *c,
                 bool stopped);
+/* Freezes it without storing its files, and records it as paused. */
+void pause_in_memory(struct sandbox *s, struct sandbox_op *op);
+bool paused_in_memory(const struct sandbox *s);
+/* -ERR_CONFLICT if it is paused in memory: then its files can be neither read nor kept. */
+int pause_check_stored(const struct sandbox *s, struct err *e);
 void sandbox_on_held(struct backend_box *b, bool frozen, int r, const struct err *e);
 void sandbox_recover_paused(struct sandbox *s);
 /* Steps of a resume: begin; box ready; box re-adopted, or not found; destroyed meanwhile; rebuild

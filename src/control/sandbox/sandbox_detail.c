@@ -37,6 +37,7 @@ static const struct json_field paused_fields[] = {
     { "left_ns", JSON_KIND_INT, AT(paused.left_ns) },
     { "until_ns", JSON_KIND_INT, AT(paused.until_ns) },
     { "stopped", JSON_KIND_BOOL, AT(paused.stopped) },
+    { "in_memory", JSON_KIND_BOOL, AT(paused.in_memory) },
 };
 
 static const struct json_field rest_fields[] = {

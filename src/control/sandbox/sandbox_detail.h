@@ -29,6 +29,7 @@ struct sandbox_detail {
         int64_t left_ns;  /* remaining lifetime: paused time does not count */
         int64_t until_ns; /* wall clock: end of retention */
         bool stopped;     /* its processes were ended: a resume rebuilds it */
+        bool in_memory;   /* its files were not stored: `layer` is "", and they end with its box */
     } paused;
     struct {
         bool stops;      /* it is stopped, not destroyed, when idle */

@@ -51,6 +51,8 @@ static int check_paused(const struct change *ch, struct err *e)
 {
     const struct sandbox *s = ch->sandbox;
 
+    if (pause_check_stored(s, e) < 0) /* its processes hold its files */
+        return -(int)ERR_CONFLICT;
     if (s->record.state == SANDBOX_PAUSED && !s->resume && !s->destroying && !s->salvage &&
         !s->after_teardown)
         return 0;

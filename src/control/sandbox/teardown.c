@@ -130,7 +130,7 @@ void sandbox_report_stuck(struct sandbox *s, const struct err *e)
 /* A pause was on its way to the record as it died: its files are safe. */
 static bool is_safely_paused(const struct sandbox *s)
 {
-    return s->record.state == SANDBOX_PAUSED && s->detail.has_paused;
+    return s->record.state == SANDBOX_PAUSED && !paused_in_memory(s);
 }
 
 static int check_failure(const struct change *c, struct err *e)
@@ -208,7 +208,7 @@ void sandbox_record_failure(struct sandbox *s)
 static void begin_failure(struct sandbox *s, const char *step, enum err_code code,
                           const char *reason)
 {
-    if (s->record.state == SANDBOX_PAUSED && !s->destroying) { /* its files are safe */
+    if (is_safely_paused(s) && !s->destroying) {
         resume_fail(s, code, reason);
         return;
     }
