@@ -295,11 +295,8 @@ static const struct json_field images_fields[] = {
 };
 
 static const struct json_field gateway_fields[] = {
-    { IN(gateway, token_file, STR), .max = 255,
-      .doc =
-          "File with the token of a gateway on this machine; without it, no gateway is trusted." },
     { IN(gateway, trust, ENUM), .names = role_names, .preset = "apprentice",
-      .doc = "Highest role that a gateway can assert for a caller." },
+      .doc = "Highest role that a gateway (`token create --gateway`) can assert for a caller." },
 };
 
 static const struct json_field secrets_fields[] = {
@@ -415,7 +412,6 @@ const size_t config_field_count = COUNT_OF(config_fields);
 const struct config_file config_files[CONFIG_FILES] = {
     { "hub.headers_file", offsetof(struct config, hub.headers_file), false },
     { "secrets.key_file", offsetof(struct config, secrets.key_file), false },
-    { "gateway.token_file", offsetof(struct config, gateway.token_file), false },
     { "trust.bundle", offsetof(struct config, trust.bundle), true },
 };
 

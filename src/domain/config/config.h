@@ -165,7 +165,6 @@ struct config {
         uint64_t free_min;              /* free disk space that images and captures leave */
     } images;
     struct {
-        const char *token_file; /* NULL: no gateway is trusted */
         enum config_trust trust;
     } gateway;
 
@@ -217,7 +216,7 @@ struct config_file {
     size_t offset;     /* in struct config; const char *, NULL: not set */
     bool plane;        /* the control plane reads it; else the supervisor, or a start */
 };
-enum { CONFIG_FILES = 4 };
+enum { CONFIG_FILES = 3 };
 extern const struct config_file config_files[CONFIG_FILES];
 static inline const char *config_file(const struct config *c, const struct config_file *f)
 {

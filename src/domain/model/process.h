@@ -36,7 +36,7 @@ struct process_request {
     int64_t timeout_ns, grace_ns;
 };
 
-/* What an absent member means. */
+/* The values of absent members. */
 extern const struct run_request run_request_default;
 
 /* Ends with the fields that only run_request has, and that the count does not include. */

@@ -59,7 +59,7 @@ TEST(bad_files_say_file_line_and_field)
           "0.yaml: line 3: hosts[1].name: the host name 'a' is already in use" },
         { "hosts:\n- {name: a, address: -oProxyCommand=x}\n",
           "0.yaml: line 2: hosts[0].address: must be a destination" },
-        { "gateway:\n  token_file: t\n", "0.yaml: line 2: gateway.token_file: must be" },
+        { "hub:\n  headers_file: t\n", "0.yaml: line 2: hub.headers_file: must be" },
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

@@ -39,7 +39,7 @@ TEST(nothing_has_to_be_configured)
 
     yaml_files_make(&f);
     CHECK_OK(config_load(yaml_files_add(&f, ""), &c, &arena, &e), e);
-    CHECK(c.listen == NULL && c.hub.url == NULL && c.gateway.token_file == NULL);
+    CHECK(c.listen == NULL && c.hub.url == NULL);
     CHECK_INT(c.socket_mode, 0600);
     CHECK_INT(c.workspaces.roots.n, 0);
     CHECK(c.state[0] == '/' && c.socket.path[0] == '/');
