@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of a program that measures and cannot go on. */
+/* The end of a program that measures and cannot continue. */
 #ifndef BENCH_DIE_H
 #define BENCH_DIE_H
 

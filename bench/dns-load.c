@@ -129,7 +129,7 @@ int main(int argc, char **argv)
     printf("{\"done\":%lld,\"failed\":%lld,\"ns\":%lld}\n", good, asked - good,
            (long long)(clock_mono() - begin));
     fflush(stdout);
-    while (getchar() != EOF) /* whoever measures us may still be looking */
+    while (getchar() != EOF) /* the measuring program may still be looking */
         ;
     return 0;
 }

@@ -9,7 +9,7 @@
  *   connect   connection, CONNECT, GET, the answer, the end: one operation
  *   each      the same one after the other, and how long each took
  *   bulk      tunnels and one GET of BYTES each; the bytes are counted and thrown away
- *   idle      opens tunnels, prints that they stand, and holds them until stdin ends
+ *   idle      opens tunnels, prints that they are open, and holds them until stdin ends
  * Prints operations, bytes, nanoseconds, failures and the like as JSON. A proxy may end a
  * connection between two requests: that is counted, and no failure. */
 #include <arpa/inet.h>
@@ -120,7 +120,7 @@ static void get(struct conn *c)
     put(c, run.get, run.get_n);
 }
 
-/* A mode whose tunnels stay starts its clock when all of them stand. */
+/* A mode whose tunnels stay starts its clock when all of them are open. */
 static void stand(struct conn *c)
 {
     run.standing++;
@@ -236,7 +236,7 @@ static void turn(int patience_ms)
     }
 }
 
-/* Opens all; those that stay stand afterwards, or there was no more time. */
+/* Opens all; those that stay are open afterwards, or the time was over. */
 static void open_all(struct conn *all, long long n, int stays, int64_t until)
 {
     for (long long i = 0; i < n; i++) {

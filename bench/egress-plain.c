@@ -231,7 +231,7 @@ static void stand(struct pair *p)
     settle(p);
 }
 
-/* What came, and what waits for this side. */
+/* Moves bytes that came, and bytes that wait for this side. */
 static int carry(struct side *s, struct side *other, unsigned events)
 {
     if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) && move(s, other) < 0)
@@ -250,7 +250,7 @@ static void serve(struct side *s, unsigned events)
     else if (!p->standing && p->server.fd < 0)
         read_first(p);
     else if (!p->standing)
-        ; /* its end is seen when the server stands */
+        ; /* its end is seen when the server is connected */
     else if (carry(s, s == &p->client ? &p->server : &p->client, events) < 0)
         finish(p);
     else

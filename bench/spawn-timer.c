@@ -90,7 +90,7 @@ static int child(void *arg)
     _exit(127);
 }
 
-/* Whatever the command left behind becomes ours: the next one shall not run beside it. */
+/* Processes that the command left behind become ours: the next one shall not run beside them. */
 static void drain(void)
 {
     expired = 0;

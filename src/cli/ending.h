@@ -8,7 +8,7 @@
 
 void ending_timed_out(int64_t timeout_ns); /* 0: the timeout is not known here */
 
-/* What the memory limit killed in a sandbox that was created for one program. */
+/* Kills by the memory limit in a sandbox that was created for one program. */
 struct ending_memory {
     uint32_t kills; /* 0: no message */
     uint64_t limit; /* 0: not known */

@@ -56,11 +56,12 @@ struct daemon {
     int grants; /* workspaces that clients granted: the monitor's */
     struct client_doors unix_doors;
     struct volume volume;
-    pid_t grower;
+    struct volume_growth growth;
     struct nosuid nosuid;
     struct driver_choice driver;
     uint64_t share; /* bytes of the storage that the boxes of one owner may use */
     struct share_keeper share_keeper;
+    struct companion companions[2];
     uid_t owner;
     const char *roots[PLAN_ROOTS_MAX + 1];
     char tag[CGROUP_TAG_MAX];
@@ -292,8 +293,8 @@ static int open_daemon(struct daemon *d, struct err *e)
 /* Takes back what outlives a process: mounts, and the socket. */
 static void close_daemon(struct daemon *d)
 {
-    volume_grow_stop(d->grower);
-    share_keeper_stop(&d->share_keeper);
+    for (size_t i = 0; i < COUNT_OF(d->companions); i++)
+        companion_stop(&d->companions[i]);
     drop_fd(&d->storage);
     nosuid_unmount(&d->nosuid);
     volume_done(&d->volume);
@@ -389,24 +390,24 @@ static void hold_signals(void)
     sigprocmask(SIG_BLOCK, &held, NULL);
 }
 
-/* Without it, a volume is as large as it is. */
-static void start_grower(struct daemon *d)
+/* Without the first, a volume is as large as it is; without the second, only the limit of each sandbox
+ * holds. */
+static void start_companions(struct daemon *d)
 {
-    const struct volume_room room = volume_room_of(d);
-    struct err e;
+    bool shared = d->launcher.limited && d->driver.driver->charge;
 
-    d->grower = volume_grow_start(&d->volume, d->storage, &room, &e);
-    if (d->grower < 0)
-        LOG(WARN, "storage.not_grown", LOG_S("reason", e.msg));
-}
-
-/* Without it, only the limit of each sandbox holds. */
-static void start_share_keeper(struct daemon *d)
-{
-    if (!d->launcher.limited || !d->driver.driver->charge)
-        return;
-    d->share_keeper = (struct share_keeper){ .storage = d->storage, .bytes = d->share };
-    share_keeper_start(&d->share_keeper);
+    d->growth = (struct volume_growth){ &d->volume, d->storage, volume_room_of(d) };
+    d->companions[0] = (struct companion){ .fork = volume_grow_fork,
+                                           .owner = &d->growth,
+                                           .failed_event = "storage.not_grown",
+                                           .ended_event = "storage.grower_ended" };
+    d->share_keeper = (struct share_keeper){ d->storage, shared ? d->share : 0 };
+    d->companions[1] = (struct companion){ .fork = share_keeper_fork,
+                                           .owner = &d->share_keeper,
+                                           .failed_event = "storage.not_shared",
+                                           .ended_event = "storage.share_keeper_ended" };
+    for (size_t i = 0; i < COUNT_OF(d->companions); i++)
+        companion_start(&d->companions[i]);
 }
 
 static int split_monitor(struct daemon *d)
@@ -451,7 +452,8 @@ static int split_monitor(struct daemon *d)
         .storage = d->storage,
         .grants = d->grants,
         .doors = d->unix_doors,
-        .share_keeper = &d->share_keeper,
+        .companions = d->companions,
+        .n_companions = COUNT_OF(d->companions),
         .log_state = log_file_is_stderr(d->config.state) ? d->config.state : NULL,
     };
     open_gate(d);
@@ -461,8 +463,7 @@ static int split_monitor(struct daemon *d)
         gate_close(&d->gate);
         return abandon_start(d, r, &e);
     }
-    start_grower(d);
-    start_share_keeper(d);
+    start_companions(d);
     r = monitor_run(pair[1], child, &options);
     gate_close(&d->gate);
     close_daemon(d); /* the control plane may not have the right to */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ends a daemon that the command line started on demand, when nothing needs it any more:
+/* Ends a daemon that the command line started on demand, when nothing needs it:
  *
  * - after idle_exit without a sandbox, a connection, a request, a call that waits for approval, and
  *   a job on layers, images or the store. Prepared sandboxes of pools do not count;

@@ -44,7 +44,6 @@ struct monitor {
     struct children groups[GROUP_COUNT_];
     struct jobs jobs;
     struct gate no_gate, *gate;
-    struct share_keeper no_share_keeper, *share_keeper;
     int64_t lines_from; /* when the current second of the log began */
     unsigned lines;
     int64_t log_at; /* the next check of the size of the log */
@@ -328,7 +327,8 @@ static bool reap_monitor_children(struct monitor *w, int *ret_status)
             children_ended(&w->groups[i], pid);
         gate_ended(w->gate, pid);
         jobs_ended(&w->jobs, pid, on_job_answer, w);
-        share_keeper_ended(w->share_keeper, pid, status);
+        for (size_t i = 0; i < w->options->n_companions; i++)
+            companion_ended(&w->options->companions[i], pid, status);
         if (pid == w->child) {
             *ret_status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
             ended = true;
@@ -383,7 +383,6 @@ static void init_monitor(struct monitor *w, int sock, pid_t child, const struct 
 {
     *w = (struct monitor){ .sock = sock, .child = child, .options = o, .no_gate = GATE_CLOSED };
     w->gate = o->gate ? o->gate : &w->no_gate;
-    w->share_keeper = o->share_keeper ? o->share_keeper : &w->no_share_keeper;
     for (size_t i = 0; i < GROUP_COUNT_; i++) {
         w->groups[i].what = groups[i].what;
         w->groups[i].max = groups[i].max;
@@ -414,8 +413,10 @@ static int64_t earlier_deadline(int64_t a, int64_t b)
  * log; 0: none. */
 static int64_t next_deadline(struct monitor *w)
 {
-    int64_t next = earlier_deadline(jobs_deadline(&w->jobs), share_keeper_due(w->share_keeper));
+    int64_t next = jobs_deadline(&w->jobs);
 
+    for (size_t i = 0; i < w->options->n_companions; i++)
+        next = earlier_deadline(next, companion_restart(&w->options->companions[i]));
     if (!gate_tidy(w->gate))
         next = earlier_deadline(next, clock_mono() + TIDY_NS);
     return w->options->log_state ? earlier_deadline(next, w->log_at) : next;
@@ -439,7 +440,6 @@ int monitor_run(int sock, pid_t child, const struct monitor_options *o)
         int64_t deadline;
 
         bound_log(&w);
-        share_keeper_restart(w.share_keeper);
         n = WAIT_JOBS + jobs_poll(&w.jobs, &waits[WAIT_JOBS]);
         deadline = next_deadline(&w);
 

@@ -21,7 +21,7 @@
 #include "control/control.h"
 #include "daemon/client.h"
 #include "daemon/requests.h"
-#include "daemon/share_keeper.h"
+#include "daemon/companion.h"
 #include "daemon/worker.h"
 #include "engine/runtime/launcher.h"
 
@@ -35,7 +35,8 @@ struct monitor_options {
     int storage;                  /* the directory of layers */
     int grants;                   /* the directory of grants (daemon/grants.h) */
     struct client_doors doors;
-    struct share_keeper *share_keeper; /* started; restarted when it ends */
+    struct companion *companions; /* started; restarted when they end */
+    size_t n_companions;
     const char *log_state; /* state directory with the log that stderr is; NULL: it is elsewhere */
 };
 

@@ -371,7 +371,7 @@ static void on_control_open(void *user)
     serve_report(s->setup->ready_fd, NULL);
 }
 
-/* What the control plane asks the monitor for: `user` is the struct requests. */
+/* Requests to the monitor: `user` is the struct requests. */
 static int new_launcher(void *user, int *ret, struct err *e)
 {
     return requests_program(user, MONITOR_LAUNCHER, ret, NULL, e);

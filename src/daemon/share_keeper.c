@@ -2,29 +2,21 @@
 #include "daemon/share_keeper.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/statvfs.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/own.h"
+#include "daemon/companion.h"
 #include "engine/storage/share.h"
 #include "engine/storage/subvolume.h"
 #include "lib/proc/caps.h"
-#include "lib/proc/sys.h"
 
 enum { TICK_US = 100000, BUSY_TICK_US = 10000, LONGER = 20, IDLE_TICKS = 100 };
 
 #define LEAST_CHANGE (UINT64_C(256) << 10)
-
-/* Of a process that ends again and again; one that lived for LONG_NS is new. */
-#define FIRST_PAUSE_NS (100 * NS_PER_MS)
-#define LONG_NS        (60 * NS_PER_S)
-enum { MOST_DOUBLINGS = 5 };
 
 struct keeper {
     int storage, sys;
@@ -97,90 +89,21 @@ static _Noreturn void run_share_keeper(struct keeper *k)
     }
 }
 
-/* Of the monitor's descriptors it has its log and the storage: an end of a channel that it kept open
- * would hide that the other process is gone. */
-static void keep_only_storage(int storage)
+pid_t share_keeper_fork(void *share, struct err *e)
 {
-    if (storage > STDERR_FILENO + 1)
-        sys_close_range(STDERR_FILENO + 1, (unsigned)storage - 1);
-    sys_close_range((unsigned)storage + 1, ~0u);
-}
+    const struct share_keeper *of = share;
+    struct keeper k = { .storage = of->storage, .bytes = of->bytes };
+    pid_t self = getpid(), pid;
 
-static pid_t fork_share_keeper(int storage, uint64_t bytes, struct err *e)
-{
-    struct keeper k = { .storage = storage, .bytes = bytes };
-    pid_t self = getpid(), pid = fork();
-
+    if (!of->bytes)
+        return 0;
+    pid = fork();
     if (pid < 0)
         return err_sys(e, "starting the process that keeps owners within their share");
     if (pid > 0)
         return pid;
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != self)
-        _exit(1);
-    keep_only_storage(storage);
+    companion_enter(self, &k.storage, 1);
     k.sys = open("/sys", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    subvolume_open_pending(k.sys, storage, k.pending);
+    subvolume_open_pending(k.sys, k.storage, k.pending);
     run_share_keeper(&k);
-}
-
-/* Returns the pause. */
-static int64_t plan_restart(struct share_keeper *k)
-{
-    int64_t now = clock_mono(), pause;
-
-    k->ends = now - k->started < LONG_NS ? k->ends + 1 : 1;
-    pause = k->ends < 2
-                ? 0
-                : FIRST_PAUSE_NS << (k->ends - 2 < MOST_DOUBLINGS ? k->ends - 2 : MOST_DOUBLINGS);
-    k->pid = 0;
-    k->due = now + pause;
-    return pause;
-}
-
-void share_keeper_start(struct share_keeper *k)
-{
-    struct err e;
-    pid_t pid;
-
-    if (!k->bytes)
-        return;
-    k->started = clock_mono();
-    k->due = 0;
-    pid = fork_share_keeper(k->storage, k->bytes, &e);
-    if (pid > 0) {
-        k->pid = pid;
-        return;
-    }
-    LOG(WARN, "storage.not_shared", LOG_S("reason", e.msg));
-    plan_restart(k);
-}
-
-void share_keeper_ended(struct share_keeper *k, pid_t pid, int status)
-{
-    int64_t pause;
-
-    if (!k->pid || pid != k->pid)
-        return;
-    pause = plan_restart(k);
-    LOG(WARN, "storage.share_keeper_ended",
-        LOG_I("status", WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status)),
-        LOG_I("pause_ms", pause / NS_PER_MS));
-}
-
-int64_t share_keeper_due(const struct share_keeper *k)
-{
-    return k->due;
-}
-
-void share_keeper_restart(struct share_keeper *k)
-{
-    if (k->due && k->due <= clock_mono())
-        share_keeper_start(k);
-}
-
-void share_keeper_stop(struct share_keeper *k)
-{
-    if (k->pid && kill(k->pid, SIGKILL) == 0)
-        waitpid(k->pid, NULL, 0);
-    *k = (struct share_keeper){ .storage = -1 };
 }

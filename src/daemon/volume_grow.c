@@ -5,20 +5,19 @@
 #include <fcntl.h>
 #include <linux/btrfs.h>
 #include <linux/loop.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/own.h"
-#include "lib/proc/caps.h"
+#include "daemon/companion.h"
 #include "engine/storage/subvolume.h"
+#include "lib/proc/caps.h"
 
 #define STEP_LEAST (UINT64_C(64) << 20) /* each step waits for a commit of btrfs */
 
@@ -167,35 +166,35 @@ static void close_grower(struct grower *g)
         drop_fd(&g->pending[i]);
 }
 
-pid_t volume_grow_start(const struct volume *v, int storage, const struct volume_room *room,
-                        struct err *e)
+static _Noreturn void enter_grower(struct grower *g, pid_t parent)
 {
-    struct grower g = { .image = -1, .device = -1, .storage = storage, .room = *room };
+    int keep[3 + SUBVOLUME_PENDING] = { g->image, g->device, g->storage };
+
+    for (size_t i = 0; i < SUBVOLUME_PENDING; i++)
+        keep[3 + i] = g->pending[i];
+    companion_enter(parent, keep, COUNT_OF(keep));
+    run_grower(g);
+}
+
+pid_t volume_grow_fork(void *growth, struct err *e)
+{
+    const struct volume_growth *of = growth;
+    struct grower g = { .image = -1, .device = -1, .storage = of->storage, .room = of->room };
     pid_t self = getpid(), pid;
     int r;
 
-    if (!v->state)
+    if (!of->volume->state)
         return 0;
-    r = open_grower(&g, v, e);
+    r = open_grower(&g, of->volume, e);
     if (r < 0) {
         close_grower(&g);
         return r;
     }
     pid = fork();
-    if (pid == 0) {
-        if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != self)
-            _exit(1);
-        run_grower(&g);
-    }
+    if (pid == 0)
+        enter_grower(&g, self);
     if (pid < 0)
         r = err_sys(e, "starting the process that grows the volume");
     close_grower(&g);
     return pid < 0 ? r : pid;
-}
-
-void volume_grow_stop(pid_t pid)
-{
-    /* If it died, the monitor has collected it. */
-    if (pid > 0 && waitpid(pid, NULL, WNOHANG) == 0 && kill(pid, SIGKILL) == 0)
-        waitpid(pid, NULL, 0);
 }

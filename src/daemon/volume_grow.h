@@ -4,8 +4,11 @@
  * btrfs cannot wait for space: a write to a full file system fails with ENOSPC. So the process
  * keeps space free ahead: it checks ten times a second, allocates blocks of the image, and then
  * resizes the loop device and btrfs. Data in the page cache that has no place on the disk yet counts
- * as used: statfs() does not count it, and it can be several gigabytes. The process stops where the disk would have less than images.free_min
- * left: from then on the volume can fill up. */
+ * as used: statfs() does not count it, and it can be several gigabytes. The process stops where the
+ * disk would have less than images.free_min left: from then on the volume can fill up.
+ *
+ * It is a companion of the monitor (daemon/companion.h): the next one finishes a resize that was
+ * interrupted. */
 #ifndef DAEMON_VOLUME_GROW_H
 #define DAEMON_VOLUME_GROW_H
 
@@ -19,11 +22,14 @@
 #define VOLUME_GROW_HIGH (UINT64_C(3) << 30)
 #define VOLUME_GROW_MOST (UINT64_C(8) << 30)
 
-/* Starts a child of the caller, which ends with it; `storage` is the mounted volume. Returns its
- * pid; 0 without a volume. */
-pid_t volume_grow_start(const struct volume *v, int storage, const struct volume_room *room,
-                        struct err *e);
-/* Before volume_done(): it holds the mount. */
-void volume_grow_stop(pid_t pid);
+struct volume_growth {
+    const struct volume *volume; /* without a state: there is no such process */
+    int storage;                 /* the mounted volume */
+    struct volume_room room;
+};
+
+/* A companion_fork of a struct volume_growth. Its process holds the mount: stop it before
+ * volume_done(). */
+pid_t volume_grow_fork(void *growth, struct err *e);
 
 #endif

@@ -13,7 +13,7 @@ import threading
 from client import Client
 from daemon import ApiAs, Daemon
 from harness import PLAIN, check, equal, main, test, wait_for
-from volumes import volume
+from volumes import kill_companion, volume
 
 OTHER = PLAIN + 1
 MB = 1 << 20
@@ -129,13 +129,6 @@ def what_the_kernel_no_longer_counts_is_counted_again(c):
         subprocess.run(["btrfs", "subvolume", "delete", top / "copy"], check=True, capture_output=True)
 
 
-def kill_keeper(d):
-    """Kills the process that keeps the shares, and waits for the next one."""
-    old = wait_for(lambda: d.parts("sandboxer-share"), "a process keeps the shares")
-    os.kill(old[0], signal.SIGKILL)
-    wait_for(lambda: d.parts("sandboxer-share") not in ([], old), "another process keeps the shares")
-
-
 @test(**ROOT, seconds=120)
 def the_share_holds_although_its_keeper_dies(c):
     with volume(c, "btrfs", 320) as top, daemon_on(c, top) as d:
@@ -143,11 +136,11 @@ def the_share_holds_although_its_keeper_dies(c):
         boxes = [one.create() for _ in range(6)]
         check(fill(one, boxes[0]), "it cannot write")
         for _ in range(3):  # the first pause is none
-            kill_keeper(d)
+            kill_companion(d, "sandboxer-share")
         check(d.log_path.read_text().count("storage.share_keeper_ended") == 3, "ends are not logged")
         check(1 <= fill_share(d, one, boxes[1:]) <= 4, "it has more than its share, or less")
         one.post("/v1/sandboxes", {}).expect(507, code="storage_full")
-        kill_keeper(d)  # while the share is used up
+        kill_companion(d, "sandboxer-share")  # while the share is used up
         check(not fill(one, boxes[-1], 20, "more"), "it writes beyond its share")
         counts_are_right(top)
 

@@ -15,7 +15,7 @@ import trees
 from daemon import Daemon
 from harness import Failure, check, equal, main, processes, test, wait_for
 from trees import boxes, layers, look, make, run, snapshot, supervisor, unfinished
-from volumes import fill, volume
+from volumes import fill, kill_companion, volume
 
 PLACES = (("plain", None), ("reflink", "xfs"), ("btrfs", "btrfs"))
 SMALL = "storage: {{driver: {driver}, size: 256M}}\nimages: {{free_min: 0}}"
@@ -559,6 +559,8 @@ def it_grows_and_a_full_host_is_a_full_disk(c):
         with d:
             first = size_of(d)
             box = d.create(profile="profile.large")
+            kill_companion(d, "sandboxer-grow")
+            check("storage.grower_ended" in d.log_path.read_text(), "the end is not logged")
             write = "head -c {}M /dev/zero >/root/{} && sync /root/{}"
             run(d, box, ["sh", "-c", write.format(500, "one", "one")])
             wait_for(lambda: size_of(d) > first, "it grows")

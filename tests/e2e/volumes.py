@@ -9,6 +9,7 @@ Tests have a mount namespace of their own, so nobody else sees them; the loop de
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 
 from harness import Skip, wait_for
@@ -58,3 +59,10 @@ def fill(path, left=0):
             with contextlib.suppress(OSError):
                 while not left or free() > left + (step if step > smallest else 0):
                     os.posix_fallocate(f.fileno(), os.fstat(f.fileno()).st_size, step)
+
+
+def kill_companion(d, name):
+    """Kills a process that the monitor of a daemon keeps, and waits for the next one."""
+    old = wait_for(lambda: d.parts(name), f"{name} runs")
+    os.kill(old[0], signal.SIGKILL)
+    wait_for(lambda: d.parts(name) not in ([], old), f"another {name} runs")

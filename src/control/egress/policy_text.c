@@ -76,7 +76,7 @@ static int make_text(struct str json, uint32_t endpoints, const struct policy_bo
     return 0;
 }
 
-/* What a worker does with it. */
+/* Compiles it as a worker does. */
 static int try_compiling(struct str json, struct err *e)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);

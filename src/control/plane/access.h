@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the control plane shares with every part and with the edge. */
+/* The parts of the control plane that every unit of it and the edge may use. */
 #ifndef CONTROL_PLANE_ACCESS_H
 #define CONTROL_PLANE_ACCESS_H
 

@@ -43,7 +43,7 @@ void sandbox_store_policy(const struct sandbox *s, struct store_txn *t)
         store_policy_row(s, s->policy, s->detail.egress.generation, s->approved_for, t);
 }
 
-/* Its ceiling is that of the configuration that holds now. One that is not valid any more is kept,
+/* Its ceiling is that of the configuration that holds now. One that has become invalid is kept,
  * and denies everything, until another one is set. */
 static int take_stored_policy(struct sandbox *s, const struct egress_record *stored,
                               struct arena *a, struct err *e)

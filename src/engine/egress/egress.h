@@ -66,7 +66,7 @@ struct egress_counters {
  * and the list is left; afterwards the owner does not touch the box. */
 struct egress_open {
     struct link link;
-    void (*reconsider)(struct egress_open *o); /* NULL: nothing passes yet, or any more */
+    void (*reconsider)(struct egress_open *o); /* NULL: nothing passes yet, or never again */
     void (*close)(struct egress_open *o, const char *how);
 };
 

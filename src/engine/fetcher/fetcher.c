@@ -168,7 +168,7 @@ static void free_call(struct fetcher_call_ *c)
 }
 
 /* The callback may start and cancel requests, this one too, so the call is detached before. A
- * cancelled call has no request any more. */
+ * cancelled call has no request. */
 static void finish_call(struct fetcher_call_ *c, const struct err *why)
 {
     struct fetch_request *r = c->request;

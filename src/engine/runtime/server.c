@@ -46,7 +46,7 @@ struct server {
     int sock;
     const struct server_options *options;
     bool released; /* nothing more is asked of us */
-    bool mute;     /* an answer could not be sent: whoever waits for it must see us go */
+    bool mute;     /* an answer could not be sent: its recipient must see us go */
     bool is_root;
     enum identity_supply supply;
     int init_fd, home_net;

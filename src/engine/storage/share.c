@@ -19,7 +19,7 @@
 #include "engine/storage/subvolume.h"
 
 #define ROOM_TO_BEGIN (UINT64_C(1) << 20) /* of a new box: its directories, and its reserve */
-/* What a box can write when its owner's share is used up: its metadata, to be captured. */
+/* A box can write so much when its owner's share is used up: its metadata, to be captured. */
 #define LAST_ROOM   (UINT64_C(128) << 10)
 #define LEAST_RAISE (UINT64_C(64) << 10) /* a limit is a write to the disk */
 
