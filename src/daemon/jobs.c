@@ -32,7 +32,7 @@ static const struct {
     [MONITOR_CERTIFICATE] = { "reading the domain's certificate", false, 4 },
     [MONITOR_GRANT] = { "opening the workspace", false, SUPERVISOR_GRANTS_MAX },
     [MONITOR_CHECK] = { "opening the workspace", false, SUPERVISOR_GRANTS_MAX },
-    [MONITOR_FORGET] = { "removing a workspace's record", false, 16 },
+    [MONITOR_REMOVE_GRANT] = { "removing a workspace's record", false, 16 },
 };
 
 /* A child has copies of the monitor's descriptors until it becomes a program, which gets its own

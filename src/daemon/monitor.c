@@ -194,7 +194,7 @@ static const struct {
     [MONITOR_CERTIFICATE] = { run_certificate, false, COPIES },
     [MONITOR_GRANT] = { run_grant, true, COPIES },
     [MONITOR_CHECK] = { check_grant, false, COPIES },
-    [MONITOR_FORGET] = { run_forget, false, COPIES },
+    [MONITOR_REMOVE_GRANT] = { run_forget, false, COPIES },
 };
 
 static int start_job(struct monitor *w, const struct monitor_request *message,
@@ -524,7 +524,7 @@ int monitor_grant(struct requests *q, const struct launcher_options *o,
 
 void monitor_forget(void *q, const char *sandbox)
 {
-    struct monitor_request message = { .kind = MONITOR_FORGET };
+    struct monitor_request message = { .kind = MONITOR_REMOVE_GRANT };
     struct err e;
 
     name_sandbox(&message, sandbox);

@@ -20,11 +20,11 @@ enum monitor_kind {
     MONITOR_END_EGRESS,   /* not answered: kills a worker */
     MONITOR_LAYER_WORKER, /* a layer worker of layers */
     MONITOR_CERTIFICATE,  /* answered with the domain's certificate and key, as a file in memory */
-    MONITOR_GRANT,     /* grants a host directory to a sandbox; the client's socket comes with it */
-    MONITOR_CHECK,     /* whether the granted directory can still be opened */
-    MONITOR_FORGET,    /* not answered: removes the grant of a sandbox */
-    MONITOR_FETCH,     /* the fetch process */
-    MONITOR_END_FETCH, /* not answered: kills a fetch process */
+    MONITOR_GRANT, /* grants a host directory to a sandbox; the client's socket comes with it */
+    MONITOR_CHECK, /* whether the granted directory can still be opened */
+    MONITOR_REMOVE_GRANT, /* not answered: removes the grant of a sandbox */
+    MONITOR_FETCH,        /* the fetch process */
+    MONITOR_END_FETCH,    /* not answered: kills a fetch process */
     MONITOR_PLACES, /* replaces the addresses, not public, that an egress worker may connect to */
     MONITOR_KIND_COUNT_,
 };

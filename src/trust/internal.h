@@ -169,7 +169,7 @@ void minutes_close(struct trust *t);
 void release_start(struct peer *p);
 void release_cancel(struct peer *p);
 
-/* --- write.c --- */
+/* --- record_change.c --- */
 
 /* A transaction with its event. */
 typedef void trust_write_fn(void *user, int r, const struct err *e);

@@ -119,7 +119,7 @@ void control_note_adopted(struct control *c); /* a box has answered */
 
 int64_t clock_boot(void);
 
-/* --- sealed_env.c --- */
+/* --- store_keys.c --- */
 
 int control_open_secrets(struct control *c, struct err *e);
 

@@ -83,7 +83,7 @@ static void drop_destroyed_process(struct process *p)
     process_unref(p);
 }
 
-void processes_drop(struct sandbox *s)
+void processes_remove(struct sandbox *s)
 {
     each_process(s, drop_destroyed_process);
     output_remove_all(s->control->context.state, s->record.id);

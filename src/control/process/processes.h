@@ -107,7 +107,7 @@ void processes_reattach(struct sandbox *s, const struct backend_found *found, si
 /* The box is gone: processes that run according to their rows have ended with it. */
 void processes_lost(struct sandbox *s);
 /* It is destroyed: reports running ones as lost, and removes the files. */
-void processes_drop(struct sandbox *s);
+void processes_remove(struct sandbox *s);
 /* It is removed from memory only: its processes keep running. */
 void processes_leave(struct sandbox *s);
 #endif

@@ -48,9 +48,9 @@ static const struct {
     /* the writable layer; after a start, layers_open() removes directories without a sandbox */
     { .clear = layers_clear_box },
     /* processes in memory, and their output */
-    { .drop = processes_drop, .sweep = sweep_output },
+    { .drop = processes_remove, .sweep = sweep_output },
     /* the manifest and the grant of its workspace */
-    { .drop = workspace_forget, .sweep = workspaces_sweep },
+    { .drop = workspace_remove, .sweep = workspaces_sweep },
     /* a snapshot of changes that could not be copied to its workspace (retention.unsynced) */
     { .expire = snapshots_expire },
     /* the egress log */

@@ -132,7 +132,7 @@ static void forget_workspace_of(struct control *c, const char *sandbox)
         c->supervisor.forget_grant(c->supervisor.user, sandbox);
 }
 
-void workspace_forget(struct sandbox *s)
+void workspace_remove(struct sandbox *s)
 {
     if (workspace_mirrored(s))
         forget_workspace_of(s->control, s->record.id);

@@ -68,7 +68,7 @@ void workspace_copy_in(struct sandbox *s, struct workspace_op *op);
 void workspace_sync(struct sandbox *s, const struct actor *who, struct workspace_op *op);
 void workspace_op_done(struct workspace_op *op);
 /* Removes its manifest and its grant. */
-void workspace_forget(struct sandbox *s);
+void workspace_remove(struct sandbox *s);
 /* After a start: removes those of sandboxes that are not known. */
 void workspaces_sweep(struct control *c);
 

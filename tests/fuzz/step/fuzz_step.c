@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "edge/hooks/tool_call.h"
+#include "edge/run_steps/tool_call.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

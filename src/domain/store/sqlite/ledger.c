@@ -234,14 +234,14 @@ int ledger_note_cut(struct ledger *l, struct ledger_cut *run, struct db *d, stru
     r = find_cut(d, &l->mac, SQL_CUT, run->first - 1, &other, e);
     if (r > 0) {
         run->first = other.first;
-        r = db_run(d, SQL_DROP_CUT, DB_WITH(db_int(other.last)), e);
+        r = db_run(d, SQL_DELETE_CUT, DB_WITH(db_int(other.last)), e);
     }
     if (r >= 0 || r == -ERR_DENIED)
         r = find_cut(d, &l->mac, SQL_CUT_FIRST, run->last + 1, &other, e);
     if (r > 0) {
         run->last = other.last;
         memcpy(run->digest, other.digest, LEDGER_SIZE);
-        r = db_run(d, SQL_DROP_CUT, DB_WITH(db_int(other.last)), e);
+        r = db_run(d, SQL_DELETE_CUT, DB_WITH(db_int(other.last)), e);
     }
     code_cut(&l->mac, run, code);
     if (r >= 0 || r == -ERR_DENIED)

@@ -23,18 +23,18 @@ SQL(SQL_PUT_SANDBOX,
     " ready_ns = ?10, finished_ns = ?11, ttl_ns = ?12, ttl_max_ns = ?13, idle_ns = ?14,"
     " deadline_ns = ?15, boot = ?16, reason = ?17, step = ?18, request = ?19, detail = ?20,"
     " labels = ?21, maker = ?22, family = ?23, name = ?24, live = ?25")
-SQL(SQL_DROP_TAG, "DELETE FROM tags WHERE key = ?1 AND value = ?2 AND owner = ?3 AND live = ?4"
-                  " AND created_ns = ?5 AND id = ?6")
+SQL(SQL_DELETE_TAG, "DELETE FROM tags WHERE key = ?1 AND value = ?2 AND owner = ?3 AND live = ?4"
+                    " AND created_ns = ?5 AND id = ?6")
 SQL(SQL_PUT_TAG, "INSERT INTO tags (key, value, owner, live, created_ns, id)"
                  " VALUES (?1, ?2, ?3, ?4, ?5, ?6)")
 SQL(SQL_ADD_EVENT, "INSERT INTO events (" EVENT ", chain)"
                    " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)")
 SQL(SQL_ADD_OUTBOX, "INSERT INTO outbox (seq) VALUES (?1)")
-SQL(SQL_DROP_OUTBOX, "DELETE FROM outbox WHERE seq = ?1")
+SQL(SQL_DELETE_OUTBOX, "DELETE FROM outbox WHERE seq = ?1")
 SQL(SQL_PUT_PROCESS, "INSERT INTO processes (" PROCESS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
                      " ON CONFLICT (sandbox, proc) DO UPDATE SET spec = ?3, started_ns = ?4,"
                      " exited_ns = ?5, ended = ?6, how = ?7, status = ?8")
-SQL(SQL_DROP_PROCESS, "DELETE FROM processes WHERE sandbox = ?1 AND proc = ?2")
+SQL(SQL_DELETE_PROCESS, "DELETE FROM processes WHERE sandbox = ?1 AND proc = ?2")
 SQL(SQL_ERASE_SPECS, "UPDATE processes SET spec = ?2 WHERE sandbox = ?1")
 SQL(SQL_PUT_EGRESS, "INSERT INTO egress (" EGRESS ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
                     " ON CONFLICT (sandbox) DO UPDATE SET generation = ?2, endpoints = ?3,"
@@ -50,10 +50,10 @@ SQL(SQL_PUT_TOKEN,
 SQL(SQL_END_TOKEN, "UPDATE tokens SET revoked_ns = ?2 WHERE id = ?1 AND revoked_ns = 0")
 SQL(SQL_OLD_TOKENS, "SELECT id FROM tokens WHERE revoked_ns > 0 AND revoked_ns < ?1 LIMIT ?2")
 SQL(SQL_EXPIRED_TOKENS, "SELECT id FROM tokens WHERE expires_ns > 0 AND expires_ns < ?1 LIMIT ?2")
-SQL(SQL_DROP_TOKEN, "DELETE FROM tokens WHERE id = ?1")
+SQL(SQL_DELETE_TOKEN, "DELETE FROM tokens WHERE id = ?1")
 SQL(SQL_PUT_HOST, "INSERT INTO hosts (" HOST ") VALUES (?1, ?2, ?3, ?4)"
                   " ON CONFLICT (name) DO UPDATE SET address = ?2, added_ns = ?3, labels = ?4")
-SQL(SQL_DROP_HOST, "DELETE FROM hosts WHERE name = ?1")
+SQL(SQL_DELETE_HOST, "DELETE FROM hosts WHERE name = ?1")
 SQL(SQL_ADD_IDEMPOTENCY, "INSERT INTO idempotency (" IDEMPOTENCY ") VALUES (?1, ?2, ?3, ?4, ?5)")
 SQL(SQL_PUT_SETTING, "INSERT INTO settings (key, value) VALUES (?1, ?2)"
                      " ON CONFLICT (key) DO UPDATE SET value = ?2")
@@ -62,7 +62,7 @@ SQL(SQL_PUT_PEER,
     " ON CONFLICT (id) DO UPDATE SET hash = ?2, owner = ?3, actor_kind = ?4, actor = ?5,"
     " uid = ?6, role = ?7, client = ?8, created_ns = ?9, seen_ns = ?10, ended_ns = ?11,"
     " labels = ?12")
-SQL(SQL_DROP_PEER, "DELETE FROM peers WHERE id = ?1")
+SQL(SQL_DELETE_PEER, "DELETE FROM peers WHERE id = ?1")
 SQL(SQL_ADD_APPROVAL,
     "INSERT INTO approvals (" APPROVAL ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
     " ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)")
@@ -73,41 +73,41 @@ SQL(SQL_MOVE_APPROVAL, "UPDATE approvals SET state = ?10, decided_ns = ?13, fini
 SQL(SQL_OLD_APPROVALS, "SELECT id FROM approvals INDEXED BY approvals_page"
                        " WHERE created_ns < ?1 AND state >= 3 ORDER BY created_ns DESC, id"
                        " LIMIT ?2")
-SQL(SQL_DROP_APPROVAL, "DELETE FROM approvals WHERE id = ?1")
+SQL(SQL_DELETE_APPROVAL, "DELETE FROM approvals WHERE id = ?1")
 SQL(SQL_PUT_GRANT, "INSERT INTO grants (" GRANT ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
                    " ON CONFLICT (id) DO UPDATE SET uses = ?7, expires_ns = ?8")
 SQL(SQL_PUT_IMAGE, "INSERT INTO images (" IMAGE ") VALUES (?1, ?2, ?3, ?4, ?5, ?6)"
                    " ON CONFLICT (ref) DO UPDATE SET digest = ?2, id = ?3, config = ?4,"
                    " layers = ?5, created_ns = ?6")
-SQL(SQL_DROP_IMAGE, "DELETE FROM images WHERE ref = ?1")
+SQL(SQL_DELETE_IMAGE, "DELETE FROM images WHERE ref = ?1")
 SQL(SQL_PUT_LAYER, "INSERT INTO layers (" LAYER ") VALUES (?1, ?2, ?3, ?4, ?5)"
                    " ON CONFLICT (name) DO UPDATE SET measure = ?2, bytes = ?3, entries = ?4,"
                    " created_ns = ?5")
-SQL(SQL_DROP_LAYER, "DELETE FROM layers WHERE name = ?1")
-SQL(SQL_DROP_GRANT, "DELETE FROM grants WHERE id = ?1")
+SQL(SQL_DELETE_LAYER, "DELETE FROM layers WHERE name = ?1")
+SQL(SQL_DELETE_GRANT, "DELETE FROM grants WHERE id = ?1")
 SQL(SQL_PUT_SNAPSHOT, "INSERT INTO snapshots (" SNAPSHOT
                       ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
                       " ?14, ?15, ?16, ?17, ?18, ?19)"
                       " ON CONFLICT (id) DO UPDATE SET name = ?3, layers = ?12")
 SQL(SQL_SET_SNAPSHOT_LAYERS, "UPDATE snapshots SET layers = ?2 WHERE id = ?1")
-SQL(SQL_DROP_SNAPSHOT, "DELETE FROM snapshots WHERE id = ?1")
+SQL(SQL_DELETE_SNAPSHOT, "DELETE FROM snapshots WHERE id = ?1")
 SQL(SQL_OLD_SANDBOXES,
     "SELECT id FROM sandboxes INDEXED BY sandboxes_old WHERE live = 0 AND updated_ns < ?1"
     " ORDER BY updated_ns LIMIT ?2")
-SQL(SQL_DROP_IDEMPOTENCY, "DELETE FROM idempotency WHERE sandbox = ?1")
-SQL(SQL_DROP_SANDBOX, "DELETE FROM sandboxes WHERE id = ?1")
+SQL(SQL_DELETE_IDEMPOTENCY, "DELETE FROM idempotency WHERE sandbox = ?1")
+SQL(SQL_DELETE_SANDBOX, "DELETE FROM sandboxes WHERE id = ?1")
 SQL(SQL_OLD_EVENTS, "SELECT events.seq, time_ns, outbox.seq IS NOT NULL, chain FROM events"
                     " LEFT JOIN outbox ON outbox.seq = events.seq"
                     " WHERE events.seq > ?1 ORDER BY events.seq")
 SQL(SQL_LAST_EVENT, "SELECT seq FROM events WHERE seq > 0 ORDER BY seq DESC LIMIT 1")
-SQL(SQL_DROP_EVENT, "DELETE FROM events WHERE seq = ?1")
+SQL(SQL_DELETE_EVENT, "DELETE FROM events WHERE seq = ?1")
 SQL(SQL_PUT_LEDGER,
     "INSERT INTO ledger (n, first, seq, digest, pruned_ns, mac) VALUES (1, ?1, ?2, ?3, ?4, ?5)"
     " ON CONFLICT (n) DO UPDATE SET first = ?1, seq = ?2, digest = ?3, pruned_ns = ?4,"
     " mac = ?5")
 SQL(SQL_PUT_CUT, "INSERT INTO event_cuts (first, last, digest, mac) VALUES (?1, ?2, ?3, ?4)"
                  " ON CONFLICT (last) DO UPDATE SET first = ?1, digest = ?3, mac = ?4")
-SQL(SQL_DROP_CUT, "DELETE FROM event_cuts WHERE last = ?1")
+SQL(SQL_DELETE_CUT, "DELETE FROM event_cuts WHERE last = ?1")
 SQL(SQL_PUT_EGRESS_HEAD,
     "INSERT INTO egress_heads (" EGRESS_HEAD ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
     " ON CONFLICT (sandbox) DO UPDATE SET seq = ?2, digest = ?3, cut_seq = ?4,"

@@ -158,7 +158,7 @@ static int delete_sandbox_tags(const char *id, struct store_txn *t, struct db *d
         return r;
     r = row_read(d, &sandbox_shape, st, &t->arena_, old, e);
     db_end(st);
-    return r < 0 ? r : put_tags(old, SQL_DROP_TAG, d, e);
+    return r < 0 ? r : put_tags(old, SQL_DELETE_TAG, d, e);
 }
 
 static int put_sandbox_row(const struct sandbox_record *b, enum sql sql, struct db *d,
@@ -248,7 +248,7 @@ void store_outbox_sent(struct store_txn *t, int64_t seq)
 {
     struct txn_op *op = add_op(t, NULL);
 
-    op->sql = SQL_DROP_OUTBOX;
+    op->sql = SQL_DELETE_OUTBOX;
     op->values[0] = db_int(seq);
 }
 
@@ -277,18 +277,18 @@ PUT(store_put_grant, SQL_PUT_GRANT, struct grant_record, grant_shape, false)
 PUT(store_put_snapshot, SQL_PUT_SNAPSHOT, struct snapshot_record, snapshot_shape, true)
 PUT(store_put_image, SQL_PUT_IMAGE, struct image_record, image_shape, true)
 PUT(store_put_layer, SQL_PUT_LAYER, struct layer_record, layer_shape, true)
-DROP(store_remove_host, SQL_DROP_HOST, false)
-DROP(store_remove_peer, SQL_DROP_PEER, false)
-DROP(store_remove_grant, SQL_DROP_GRANT, false)
-DROP(store_remove_snapshot, SQL_DROP_SNAPSHOT, true)
-DROP(store_remove_image, SQL_DROP_IMAGE, true)
-DROP(store_remove_layer, SQL_DROP_LAYER, true)
+DROP(store_remove_host, SQL_DELETE_HOST, false)
+DROP(store_remove_peer, SQL_DELETE_PEER, false)
+DROP(store_remove_grant, SQL_DELETE_GRANT, false)
+DROP(store_remove_snapshot, SQL_DELETE_SNAPSHOT, true)
+DROP(store_remove_image, SQL_DELETE_IMAGE, true)
+DROP(store_remove_layer, SQL_DELETE_LAYER, true)
 #undef PUT
 #undef DROP
 
 void store_delete_process(struct store_txn *t, const char *sandbox, uint32_t proc)
 {
-    add_statement(t, SQL_DROP_PROCESS, sandbox, db_int(proc));
+    add_statement(t, SQL_DELETE_PROCESS, sandbox, db_int(proc));
 }
 
 void store_end_token(struct store_txn *t, const char *id, int64_t revoked_ns)
@@ -437,7 +437,7 @@ static int prune_sandboxes(const struct prune *p, enum sql find, enum sql drop, 
 
         r = delete_sandbox_tags(ids[i], t, d, e);
         if (r >= 0)
-            r = db_run(d, SQL_DROP_IDEMPOTENCY, with, e);
+            r = db_run(d, SQL_DELETE_IDEMPOTENCY, with, e);
         if (r >= 0)
             r = db_run(d, drop, with, e);
     }
@@ -498,7 +498,7 @@ static int prune_events(const struct prune *p, enum sql find, enum sql drop, str
             continue;
         r = ledger_cut_event(&t->store->ledger, &run, seq, st, 3, d, e);
         if (r >= 0)
-            r = in_outbox ? db_run(d, SQL_DROP_OUTBOX, DB_WITH(db_int(seq)), e) : 0;
+            r = in_outbox ? db_run(d, SQL_DELETE_OUTBOX, DB_WITH(db_int(seq)), e) : 0;
         if (r >= 0)
             r = db_run(d, drop, DB_WITH(db_int(seq)), e);
         if (r < 0)
@@ -548,11 +548,11 @@ static int apply_prune(const struct txn_op *op, struct store_txn *t, struct db *
                    struct db *d, struct err *e);
         enum sql find, drop;
     } steps[] = {
-        { prune_sandboxes, SQL_OLD_SANDBOXES, SQL_DROP_SANDBOX },
-        { prune_rows, SQL_OLD_APPROVALS, SQL_DROP_APPROVAL },
-        { prune_rows, SQL_OLD_TOKENS, SQL_DROP_TOKEN },
-        { prune_rows, SQL_EXPIRED_TOKENS, SQL_DROP_TOKEN },
-        { prune_events, SQL_OLD_EVENTS, SQL_DROP_EVENT },
+        { prune_sandboxes, SQL_OLD_SANDBOXES, SQL_DELETE_SANDBOX },
+        { prune_rows, SQL_OLD_APPROVALS, SQL_DELETE_APPROVAL },
+        { prune_rows, SQL_OLD_TOKENS, SQL_DELETE_TOKEN },
+        { prune_rows, SQL_EXPIRED_TOKENS, SQL_DELETE_TOKEN },
+        { prune_events, SQL_OLD_EVENTS, SQL_DELETE_EVENT },
     };
     const struct prune *p = op->record;
     char detail[STORE_GAP_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "edge/hooks/tool_call.h"
+#include "edge/run_steps/tool_call.h"
 
 #include "base/own.h"
 #include "edge/mcp/rpc.h"

@@ -2,9 +2,9 @@
 /* Calls a tool of an MCP server on pipes: one message per line. */
 #include "base/clock.h"
 #include "base/own.h"
-#include "edge/hooks/child.h"
-#include "edge/hooks/hook.h"
-#include "edge/hooks/tool_call.h"
+#include "edge/run_steps/child.h"
+#include "edge/run_steps/hook.h"
+#include "edge/run_steps/tool_call.h"
 
 enum { TO_SEND_MAX = 160 << 20 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "base/own.h"
-#include "edge/hooks/child.h"
-#include "edge/hooks/hook.h"
+#include "edge/run_steps/child.h"
+#include "edge/run_steps/hook.h"
 
 int step_by_command(const struct step *s, struct str question, struct buf *out, struct err *e)
 {

@@ -6,8 +6,8 @@
 #include "base/own.h"
 #include "lib/fetch/fetch.h"
 #include "lib/loop/loop.h"
-#include "edge/hooks/hook.h"
-#include "edge/hooks/tool_call.h"
+#include "edge/run_steps/hook.h"
+#include "edge/run_steps/tool_call.h"
 
 enum { TO_SEND_MAX = 160 << 20, SESSION_MAX = 256, HEADERS_MAX = 6 };
 

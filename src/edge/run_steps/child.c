@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "edge/hooks/child.h"
+#include "edge/run_steps/child.h"
 
 #include <errno.h>
 #include <fcntl.h>

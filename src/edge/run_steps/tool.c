@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "edge/hooks/tool.h"
+#include "edge/run_steps/tool.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "domain/config/config.h"
 #include "lib/json/reader.h"
 #include "lib/json/writer.h"
-#include "edge/hooks/hook.h"
+#include "edge/run_steps/hook.h"
 
 enum { MISUSED = 2, FAILED = 125, QUESTION_MAX = 100 << 20, TREE_MAX = 512 << 20 };
 
