@@ -275,7 +275,9 @@ static int check_manifest_path(const struct sync_manifest *m, struct str raw, st
     if (!str_eq(raw, (struct str){ clean.text, clean.n }))
         return err_set(e, ERR_INVALID, "a path is not normalised");
     if (clean.depth > m->limits.depth || clean.n > m->limits.path)
-        return err_set(e, ERR_TOO_BIG, "a path exceeds the limits of length or depth");
+        return err_set(e, ERR_TOO_BIG,
+                       "a path has %zu components and %zu bytes, at most %u and %u are allowed",
+                       (size_t)clean.depth, clean.n, m->limits.depth, m->limits.path);
     return 0;
 }
 

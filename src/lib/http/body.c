@@ -38,7 +38,7 @@ static int size_byte(struct body *b, char c, struct err *e)
 
     if (digit >= 0) {
         if (++b->digits_ > BODY_SIZE_DIGITS || b->left > (uint64_t)INT64_MAX >> 4)
-            return fail_chunk(e, "a chunk's size is larger than can be read");
+            return fail_chunk(e, "the size of a chunk is out of range");
         b->left = b->left << 4 | (uint64_t)digit;
         return 0;
     }

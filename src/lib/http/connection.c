@@ -2,6 +2,7 @@
 #include "lib/http/connection.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -435,7 +436,11 @@ static bool next_exchange(struct http_connection *c)
 
 static void refuse_size(struct http_connection *c)
 {
-    refuse_request(c, 413, STR("the body is larger than this request may have"));
+    char why[80];
+
+    snprintf(why, sizeof why, "the body is larger than %zu bytes, the most of this request",
+             c->x->collected.max);
+    refuse_request(c, 413, str_from(why));
 }
 
 static bool promises_too_much(const struct http_exchange *x)

@@ -48,7 +48,7 @@ static void refuse_connect(struct connect_request *a, int status, const char *co
 static void on_connect_timeout(struct loop_timer *t)
 {
     refuse_connect(container_of(t, struct connect_request, client.timer), 408, "request_timeout",
-                   "The request took too long.");
+                   "The request head did not arrive within 10 s.");
 }
 
 /* Whether the Host field names the intent's host. A port that is left out is not compared. Only
@@ -128,7 +128,7 @@ static void on_connect_bytes(struct loop_fd *s, unsigned events)
     ssize_t n;
 
     if (room == 0 || buf_room(&a->in, room, &to) < 0) {
-        refuse_connect(a, 431, "bad_request", "The request head is longer than the proxy accepts.");
+        refuse_connect(a, 431, "bad_request", "The request head is longer than 16 KiB, the most that the proxy accepts.");
         return;
     }
     n = recv(s->fd, to, room, MSG_DONTWAIT);

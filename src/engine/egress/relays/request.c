@@ -231,7 +231,7 @@ static void begin_upstream_request(struct exchange *x, const struct h1_request *
 
     if (rewrite_request(q, &to, &x->up.bytes) < 0) {
         exchange_refuse_as(x, 431, "request_malformed",
-                           "the request head is longer than the proxy can forward", "malformed");
+                           "the request head is longer than 16 KiB, the most that the proxy can forward", "malformed");
         return;
     }
     body_start(&r->body, q->head.framing, q->head.length);
