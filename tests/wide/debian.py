@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An empty Debian 12 to install packages into, with namespaces of its own.
+"""An empty Debian, 12 unless another release is named, to install packages into, with namespaces of its own.
 
     with Debian(c, directory) as debian:
         debian("apt-get -y install ./sandboxer.deb").expect(0)
@@ -57,10 +57,10 @@ def cache():
     return Path(os.environ.get("SANDBOXER_DEPS") or "/var/cache/sandboxer")
 
 
-def make_archive(archive, work):
+def make_archive(archive, work, release):
     """In a mount namespace of its own, so that nothing it mounts stays."""
     tree = work / "bootstrap"
-    made = subprocess.run(["unshare", "--mount", "debootstrap", "--variant=minbase", RELEASE, tree, mirror()],
+    made = subprocess.run(["unshare", "--mount", "debootstrap", "--variant=minbase", release, tree, mirror()],
                           capture_output=True, text=True, check=False)
     if made.returncode:
         raise Failure(f"debootstrap failed: {made.stdout[-1500:]}{made.stderr[-500:]}")
@@ -71,20 +71,20 @@ def make_archive(archive, work):
     shutil.rmtree(tree)
 
 
-def archive(work):
+def archive(work, release):
     architecture = output("dpkg", "--print-architecture").strip()
-    path = cache() / f"debian-{RELEASE}-{architecture}.tar"
+    path = cache() / f"debian-{release}-{architecture}.tar"
     if not path.exists() or time.time() - path.stat().st_mtime > MONTH:
-        make_archive(path, work)
+        make_archive(path, work, release)
     return path
 
 
-def unpack(work, tree):
-    source = archive(work)
+def unpack(work, tree, release=RELEASE):
+    source = archive(work, release)
     shutil.rmtree(tree, ignore_errors=True)
     tree.mkdir(parents=True)
     subprocess.run(["tar", "-xf", source, "--numeric-owner", "-C", tree], check=True)
-    (tree / "etc/apt/sources.list").write_text(f"deb {mirror()} {RELEASE} main\n")
+    (tree / "etc/apt/sources.list").write_text(f"deb {mirror()} {release} main\n")
     proxy = output("apt-config", "dump", "Acquire::http::Proxy")
     (tree / "etc/apt/apt.conf.d/90test").write_text(proxy + 'APT::Get::Assume-Yes "true";\n')
     for name in NAME_SERVICE:  # as debootstrap left them, they are those of the day when the archive was made

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/stat.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,6 +16,7 @@
 
 #include "base/own.h"
 #include "lib/ipc/upload.h"
+#include "lib/proc/sys.h"
 
 enum { UPLOAD_INPUT = 64 << 10, UPLOAD_MADE_MAX = 32768, UPLOAD_NAME_MAX = 256 };
 _Static_assert((int)UPLOAD_RECORD_MAX <= (int)UPLOAD_INPUT, "every record goes on");

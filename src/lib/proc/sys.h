@@ -12,9 +12,18 @@
 #include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
+
+/* Since 1.2.5, musl has struct statx itself. */
+#ifndef STATX_TYPE
+#include <linux/stat.h>
+#endif
+#ifndef STATX_ATTR_MOUNT_ROOT
+#define STATX_ATTR_MOUNT_ROOT 0x2000
+#endif
 
 /* fcntl.h and linux/mount.h overlap differently in glibc and musl. */
 #ifndef AT_RECURSIVE
