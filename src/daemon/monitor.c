@@ -513,7 +513,7 @@ int monitor_grant(struct requests *q, const struct launcher_options *o,
 
     name_sandbox(&message, g->sandbox);
     message.grant = g->handed >= 0 ? MONITOR_GRANT_HANDED : MONITOR_GRANT_NAMED;
-    if (g->handed < 0)
+    if (g->handed < 0 && fd >= 0) /* the check of a grant takes the path on record */
         named = monitor_request_name_dir(&message, o, g->path, e);
     if (named < 0)
         return named;
