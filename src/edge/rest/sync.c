@@ -14,7 +14,7 @@
 enum { SYNC_ARENA_MAX = 16 << 20 };
 
 struct sync_request {
-    bool force, dry_run, accept_all;
+    bool force, dry_run, accept_all, only_accepted;
     struct json_strs accept;
 };
 
@@ -28,6 +28,10 @@ static const struct json_field sync_fields[] = {
              "everything below. For the workspace's user, on the unix socket." },
     { "accept_all", JSON_KIND_BOOL, JSON_AT(struct sync_request, accept_all),
       .doc = "The same for every path that is held back." },
+    { "only_accepted", JSON_KIND_BOOL, JSON_AT(struct sync_request, only_accepted),
+      .doc =
+          "Apply the paths in accept alone, without what is below them; every other change stays "
+          "inside and is not listed." },
 };
 
 struct sync_call {
@@ -114,6 +118,10 @@ static void on_sync_progress(struct workspace_op *op, uint64_t bytes)
  * them; a model or program with a token may not. The supervisor checks the connection again. */
 static bool may_accept(struct call *c, const struct sync_request *q)
 {
+    if (q->only_accepted && (q->accept_all || !q->accept.n))
+        return call_fail_with(c, 400, "invalid",
+                              "only_accepted: accept must name the paths, and accept_all excludes "
+                              "it");
     return (!q->accept.n && !q->accept_all) ||
            (http_peer(c->x)->is_unix && !c->caller.by_token && !c->caller.peer) ||
            call_fail_with(c, 403, "denied",
@@ -139,7 +147,8 @@ static void rest_sync_workspace(struct call *c)
     *s =
         (struct sync_call){ .call = call_ref(c), .dry_run = q.dry_run, .accept = { .client = -1 } };
     s->op.flags = SYNC_DELETE | (q.force ? SYNC_FORCE : 0u) | (q.dry_run ? SYNC_DRY_RUN : 0u) |
-                  (q.accept_all ? SYNC_ALLOW_SENSITIVE : 0u);
+                  (q.accept_all ? SYNC_ALLOW_SENSITIVE : 0u) |
+                  (q.only_accepted ? SYNC_ONLY_ACCEPTED : 0u);
     if (q.accept.n || q.accept_all) {
         s->accept = (struct workspace_accept){ fcntl(http_connection_fd(c->x), F_DUPFD_CLOEXEC, 0),
                                                q.accept };

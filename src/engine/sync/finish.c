@@ -92,6 +92,8 @@ static void settle_gone(struct receive *rc, struct item *it)
 
     if (d->step == STEP_FORGET)
         it->entry->recorded = false;
+    else if (!receive_wants(rc, it->entry->path, false))
+        ; /* stays on the host, without a line */
     else if (d->step == STEP_CONFLICT && !forced)
         receive_note(rc, SYNC_CONFLICT, it->entry->path, d->reason);
     else if (!has_flag(rc, SYNC_DELETE))

@@ -90,10 +90,17 @@ bool receive_accepts(const struct receive *rc, struct str path, bool is_dir)
 
         while (name.n > 0 && name.p[name.n - 1] == '/')
             name.n--;
-        if (name.n > 0 && (lies_beneath(path, name) || (is_dir && lies_beneath(name, path))))
+        if (name.n > 0 &&
+            ((has_flag(rc, SYNC_ONLY_ACCEPTED) ? str_eq(path, name) : lies_beneath(path, name)) ||
+             (is_dir && lies_beneath(name, path))))
             return true;
     }
     return false;
+}
+
+bool receive_wants(const struct receive *rc, struct str path, bool is_dir)
+{
+    return !has_flag(rc, SYNC_ONLY_ACCEPTED) || receive_accepts(rc, path, is_dir);
 }
 
 /* A sensitive_has_fn: searches the host and the stream so far. */
@@ -137,10 +144,16 @@ static bool has_new_top(const struct receive *rc, const struct tree_path *path)
     return !(x && x->recorded) && fstatat(rc->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0;
 }
 
+/* It is a directory on every side that has it. */
+static bool is_dir_item(const struct item *it)
+{
+    return it->box.kind == KIND_DIR && (!it->host.there || it->host.kind == KIND_DIR);
+}
+
 /* Vetoes a name independent of its content. */
 static void judge_item_name(struct receive *rc, struct item *it)
 {
-    bool is_dir = it->box.kind == KIND_DIR && (!it->host.there || it->host.kind == KIND_DIR);
+    bool is_dir = is_dir_item(it);
     const char *sensitive = receive_held(rc, it->entry->path, is_dir);
 
     if (!sensitive && place_is_home(rc->place) && has_new_top(rc, &it->path) &&
@@ -217,7 +230,9 @@ static void act_on_item(struct receive *rc, struct item *it)
                                       : SYNC_REPLACED;
     if (step == STEP_NOTHING)
         return;
-    if (step == STEP_CONFLICT)
+    if (!receive_wants(rc, it->entry->path, is_dir_item(it)))
+        ; /* stays inside, without a line */
+    else if (step == STEP_CONFLICT)
         receive_note(rc, SYNC_CONFLICT, it->entry->path, d->reason);
     else if (it->veto_reason)
         receive_note(rc, it->veto, it->entry->path, it->veto_reason);

@@ -56,6 +56,9 @@ void receive_note(struct receive *rc, enum sync_action action, struct str path, 
  * caller accepts it. `is_dir`: it is a directory on every side that has it. */
 const char *receive_held(const struct receive *rc, struct str path, bool is_dir);
 bool receive_accepts(const struct receive *rc, struct str path, bool is_dir);
+/* Whether the caller wants a name at all: false with SYNC_ONLY_ACCEPTED for one that is not
+ * accepted. */
+bool receive_wants(const struct receive *rc, struct str path, bool is_dir);
 
 /* Records the common state of both sides in the manifest. */
 void receive_record(struct sync_entry *x, const struct sync_value *v,

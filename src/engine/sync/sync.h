@@ -53,7 +53,9 @@ enum sync_flag {
     SYNC_DRY_RUN = 1 << 1,         /* report what would be done, change nothing */
     SYNC_DELETE = 1 << 2,          /* delete files on the host that were deleted inside */
     SYNC_ALLOW_SENSITIVE = 1 << 3, /* accept all sensitive names */
-    SYNC_FLAGS_ALL_ = (1 << 4) - 1,
+    SYNC_ONLY_ACCEPTED = 1 << 4,   /* apply the accepted paths alone, and nothing beneath them that
+                                      is not accepted itself; other names have no line */
+    SYNC_FLAGS_ALL_ = (1 << 5) - 1,
 };
 
 /* The result for a name. The first ones changed the host; the others are reasons for not changing
@@ -93,8 +95,10 @@ typedef void sync_moved_fn(void *ctx, uint64_t bytes);
 typedef void sync_pause_fn(void *ctx, const char *path);
 
 struct sync_job_options {
-    unsigned flags;            /* of enum sync_flag; sync_send() ignores them */
-    const char *const *accept; /* paths that are not held back, with everything beneath them */
+    unsigned flags; /* of enum sync_flag; sync_send() ignores them */
+    const char *const
+        *accept; /* paths that are not held back, with everything beneath them (but see
+                                  SYNC_ONLY_ACCEPTED) */
     size_t n_accept;
     const struct sync_place *place; /* for sync_receive(): the location of the directory; NULL:
                                        determined by the call, which needs /proc */

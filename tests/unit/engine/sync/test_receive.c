@@ -331,6 +331,55 @@ TEST(held_names_are_accepted_one_by_one)
     CHECK(!exists(w->host, ".cargoX") && !exists(w->host, ".envrc"));
 }
 
+TEST(only_accepted_paths_are_applied)
+{
+    static const char *const accept[] = { "b.txt", "new", "new/one", "gone", ".envrc" };
+    struct world *w = world_make();
+
+    CHECK(shell("cd %s/host && echo a >a.txt && echo a >b.txt && echo a >c.txt && echo a >gone &&"
+                " echo a >gone2",
+                w->s.path));
+    world_send(w);
+    CHECK(shell("cd %s/box && echo b >a.txt && echo b >b.txt && rm gone gone2 && mkdir new &&"
+                " echo b >new/one && echo b >new/two && echo b >.envrc && echo b >c.txt",
+                w->s.path));
+    CHECK(shell("cd %s/host && echo h >c.txt", w->s.path));
+    w->options.accept = accept;
+    w->options.n_accept = COUNT_OF(accept);
+    CHECK_OK(world_receive(w, SYNC_ONLY_ACCEPTED | SYNC_DELETE), w->e);
+    CHECK_STR(content_of(w->host, "b.txt"), "b\n");
+    CHECK_STR(content_of(w->host, "new/one"), "b\n");
+    CHECK_STR(content_of(w->host, ".envrc"), "b\n");
+    CHECK(!exists(w->host, "gone"));
+    /* The others stay, without a line; a later call finds them. */
+    CHECK_STR(content_of(w->host, "a.txt"), "a\n");
+    CHECK_STR(content_of(w->host, "c.txt"), "h\n");
+    CHECK(exists(w->host, "gone2") && !exists(w->host, "new/two"));
+    CHECK_INT(w->report.count[SYNC_CONFLICT] + w->report.count[SYNC_SENSITIVE], 0);
+    CHECK_OK(world_receive(w, SYNC_DELETE | SYNC_FORCE), w->e);
+    CHECK_STR(content_of(w->host, "a.txt"), "b\n");
+    CHECK(!exists(w->host, "gone2") && exists(w->host, "new/two"));
+    CHECK(said(SYNC_OVERWRITTEN, "c.txt"));
+}
+
+/* A directory that is accepted brings none of its files along, and a file its parents. */
+TEST(an_accepted_path_includes_its_parents_alone)
+{
+    static const char *const dir[] = { "new" }, *const file[] = { "other/deep/file" };
+    struct world *w = world_make();
+
+    world_send(w);
+    CHECK(shell("cd %s/box && mkdir -p new other/deep && echo b >new/f && echo b >other/deep/file",
+                w->s.path));
+    w->options.accept = dir;
+    w->options.n_accept = 1;
+    CHECK_OK(world_receive(w, SYNC_ONLY_ACCEPTED), w->e);
+    CHECK(exists(w->host, "new") && !exists(w->host, "new/f") && !exists(w->host, "other"));
+    w->options.accept = file;
+    CHECK_OK(world_receive(w, SYNC_ONLY_ACCEPTED), w->e);
+    CHECK(exists(w->host, "other/deep/file") && !exists(w->host, "new/f"));
+}
+
 TEST(new_names_at_the_top_of_a_home_are_held)
 {
     static const char *const accept[] = { "new" };
