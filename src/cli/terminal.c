@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/terminal.h"
 
+#include <ctype.h>
+#include <poll.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -44,12 +47,23 @@ void terminal_restore(struct terminal *t)
     t->raw = false;
 }
 
-bool terminal_confirm(const char *question)
+char terminal_choose(const char *question)
 {
+    struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
     char answer[64];
+    sigset_t none;
     ssize_t n;
 
-    dprintf(STDERR_FILENO, "%s [y/N] ", question);
+    sigemptyset(&none);
+    dprintf(STDERR_FILENO, "%s ", question);
+    if (ppoll(&in, 1, NULL, &none) < 0)
+        return 0;
     n = read(STDIN_FILENO, answer, sizeof answer);
-    return n > 0 && (answer[0] == 'y' || answer[0] == 'Y');
+    return n > 0 ? (char)tolower((unsigned char)answer[0]) : 0;
+}
+
+bool terminal_confirm(const char *question)
+{
+    dprintf(STDERR_FILENO, "%s ", question);
+    return terminal_choose("[y/N]") == 'y';
 }

@@ -21,5 +21,9 @@ void terminal_restore(struct terminal *t);
 
 /* Asks on the terminal; true only if the answer begins with y. */
 bool terminal_confirm(const char *question);
+/* Asks for one of several answers: the first character of the line in lower case, '\n' for an empty
+ * one, and 0 if there is no answer: the terminal is gone, or a signal has a handler and arrived. A
+ * signal that the caller blocks is delivered here, also an earlier one. */
+char terminal_choose(const char *question);
 
 #endif

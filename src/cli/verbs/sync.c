@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <unistd.h>
+
 #include "base/own.h"
+#include "cli/review.h"
 #include "cli/verbs/verbs.h"
 
 struct sync_options {
     struct common common;
-    bool force, dry_run, accept_all;
+    bool force, dry_run, accept_all, interactive;
     struct option_list accept;
 };
 
@@ -18,6 +21,7 @@ static const struct option_spec options[] = {
       .kind = OPTION_LIST, AT(accept), .member = "accept" },
     { "accept-all", 0, NULL, "the same for everything that was held back", AT(accept_all),
       .member = "accept_all" },
+    { "interactive", 'i', NULL, "ask about each change on the terminal", AT(interactive) },
 };
 
 /* EXIT_CONFLICT if files were not copied back and need the user's attention. */
@@ -39,6 +43,46 @@ static int finish_sync(const struct api_call *c, char **argv)
     return 0;
 }
 
+static int sync_interactively(const struct api_call *c, const struct sync_options *o,
+                              const char *sandbox)
+{
+    const struct review r = { c->verb, c->common, sandbox };
+    unsigned long long left;
+    int status;
+
+    if (o->force || o->dry_run || o->accept_all || o->accept.n ||
+        common_format(c->common) != FORMAT_TEXT)
+        return verb_misused(c->verb, "--interactive excludes --force, --dry-run, --accept, "
+                                     "--accept-all and -o");
+    if (isatty(STDIN_FILENO) != 1)
+        return verb_misused(c->verb,
+                            "--interactive asks on a terminal, and stdin is none; "
+                            "--dry-run lists the changes, --accept PATH selects held ones");
+    status = review_interactively(&r, &left);
+    if (status == 0 && left)
+        cli_report("%llu change%s left in the sandbox", left, left == 1 ? "" : "s");
+    return status;
+}
+
+/* The whole of it, as one request. */
+static const struct verb sync_at_once = {
+    .name = "sync",
+    OPTIONS(options, struct sync_options),
+    REQUEST_AS(VERB_REMOTE | VERB_FORMAT, "POST", "/v1/sandboxes/%s/sync", .body = BODY_JSON,
+               .doing = "copying changes back", .kind = &kind_workspace_change, .list = true,
+               .finish = finish_sync),
+};
+
+static int run_sync(struct api_call *c, void *options_, int argc, char **argv)
+{
+    const struct sync_options *o = options_;
+
+    if (o->interactive)
+        return sync_interactively(c, o, argv[0]);
+    c->verb = &sync_at_once;
+    return request_run(c, options_, argc, argv);
+}
+
 const struct verb verb_sync = {
     .name = "sync",
     ARGUMENTS("ID", 1, 1, COMPLETE_SANDBOX),
@@ -51,11 +95,16 @@ const struct verb verb_sync = {
             "deleted inside are kept, unless their content came back under another name: it may\n"
             "have been a move. Exit status 4 if something was not brought back.\n"
             "\n"
+            "--interactive asks about each change: y brings it back, n leaves it inside, d shows\n"
+            "the differences, a brings back the rest that is neither in conflict nor held back, q\n"
+            "ends the questions. A conflict is shown with its reason, and y overwrites the file\n"
+            "here.\n"
+            "\n"
             "  sandboxer sync sbx_4k7 --dry-run\n"
             "  sandboxer sync sbx_4k7\n"
+            "  sandboxer sync --interactive sbx_4k7\n"
             "  sandboxer sync sbx_4k7 --accept .github/copilot-instructions.md --accept .cargo\n",
     OPTIONS(options, struct sync_options),
-    REQUEST_AS(VERB_REMOTE | VERB_FORMAT, "POST", "/v1/sandboxes/%s/sync", .body = BODY_JSON,
-               .doing = "copying changes back", .kind = &kind_workspace_change, .list = true,
-               .finish = finish_sync),
+    .run = run_sync,
+    .flags = VERB_REMOTE | VERB_FORMAT,
 };
