@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "daemon/agent_recipes.h"
 #include "daemon/certificate.h"
 #include "base/log.h"
 #include "base/own.h"
@@ -123,6 +124,19 @@ static int print_config_text(struct daemon *d)
         if (r >= 0)
             r = config_annotate(d->options.config, buf_str(&yaml), &text, &d->arena, &e);
     }
+    if (r < 0)
+        return report_start_failure(d, r, &e);
+    fwrite(text.p, 1, text.n, stdout);
+    return 0;
+}
+
+/* --agents: needs neither a configuration nor a daemon that could start. */
+static int print_agents(const struct daemon *d)
+{
+    struct buf text AUTO(buf_done) = BUF_INIT(AGENT_RECIPES_BYTES);
+    struct err e;
+    int r = agent_recipes_write(&text, &e);
+
     if (r < 0)
         return report_start_failure(d, r, &e);
     fwrite(text.p, 1, text.n, stdout);
@@ -546,6 +560,8 @@ int main(int argc, char **argv)
         fcntl(d.options.ready_fd, F_SETFD, FD_CLOEXEC);
     if (d.options.default_config)
         return print_config_text(&d);
+    if (d.options.agents)
+        return print_agents(&d);
     r = load_config(&d, &e);
     if (r < 0)
         return report_start_failure(&d, r, &e);

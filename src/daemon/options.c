@@ -22,13 +22,14 @@ static const char help[] =
     "                        print the configuration in force, and exit\n"
     "  --show-config         print the configuration in force, with the source of each value\n"
     "  --default-config      print all fields with their defaults, as comments\n"
+    "  --agents              print the recipes of agents as JSON\n"
     "  --ready-fd N          write one byte to descriptor N when serving\n"
     "  --on-demand           end when it is not used (idle_exit), as the sandboxer command starts "
     "it\n"
     "  --version, --help\n"
     "\n"
     "Environment: SANDBOXER_SOCKET, SANDBOXER_STATE, SANDBOXER_HUB_URL, SANDBOXER_HOST,\n"
-    "SANDBOXER_PROFILES; sockets of systemd (LISTEN_FDS) are taken over.\n"
+    "SANDBOXER_PROFILES, SANDBOXER_AGENTS; sockets of systemd (LISTEN_FDS) are taken over.\n"
     "Exit status: 0, 1 for a failure, 2 for a wrong command line, 75 if one is running already.\n";
 
 enum {
@@ -39,6 +40,7 @@ enum {
     OPT_CHECK,
     OPT_SHOW,
     OPT_DEFAULT,
+    OPT_AGENTS,
     OPT_READY,
     OPT_ON_DEMAND,
     OPT_VERSION,
@@ -53,6 +55,7 @@ static const struct option table[] = {
     { "check-config", no_argument, NULL, OPT_CHECK },
     { "show-config", no_argument, NULL, OPT_SHOW },
     { "default-config", no_argument, NULL, OPT_DEFAULT },
+    { "agents", no_argument, NULL, OPT_AGENTS },
     { "ready-fd", required_argument, NULL, OPT_READY },
     { "on-demand", no_argument, NULL, OPT_ON_DEMAND },
     { "version", no_argument, NULL, OPT_VERSION },
@@ -103,6 +106,9 @@ bool daemon_options_read(int argc, char **argv, struct daemon_options *ret, int 
             break;
         case OPT_DEFAULT:
             ret->default_config = true;
+            break;
+        case OPT_AGENTS:
+            ret->agents = true;
             break;
         case OPT_READY:
             if (units_count(str_from(optarg), "--ready-fd", 3, 1023, &fd, &e) < 0) {

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 struct daemon_options {
-    bool foreground, check_config, show_config, default_config, on_demand;
+    bool foreground, check_config, show_config, default_config, agents, on_demand;
     const char *listen; /* NULL: as configured */
     bool listen_unencrypted;
     const char *config; /* NULL: the usual files */
