@@ -338,7 +338,7 @@ static int read_verb_options(const struct verb *v, int argc, char **argv, void *
             continue;
         }
         if (strcmp(argv[at], "--") == 0) {
-            at++;
+            at += !(v->flags & VERB_DASHES);
             break;
         }
         r = argv[at][1] == '-' ? long_option(v, argc, argv, &at, options)

@@ -85,6 +85,7 @@ enum verb_flags {
     VERB_ASKS = VERB_REMOTE | VERB_FORMAT | VERB_QUIET,
     VERB_COMMAND = 1 << 3, /* ends with a program's exit status: options end at the first argument,
                               and what is wrong with them is EXIT_TOOL_FAILED, not EXIT_USAGE */
+    VERB_DASHES = 1 << 4,  /* "--" is an argument, too: a command may follow it */
 };
 
 enum format { FORMAT_TEXT, FORMAT_JSON, FORMAT_YAML };

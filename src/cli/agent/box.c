@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/own.h"
+#include "cli/agent/agent.h"
+#include "cli/body.h"
+#include "cli/remote.h"
+
+#define LABEL_AGENT   "agent"
+#define LABEL_PROGRAM "agent-program"
+/* A working day: the default of the profile ends in the middle of one. */
+#define AGENT_TTL "8h"
+
+int agent_run_inside(const struct agent *a, const char *sandbox, const char *const *argv,
+                     const struct option_list *env, bool tty)
+{
+    AUTO(arena_done) struct arena text = ARENA_INIT(REMOTE_TEXT_MAX);
+    struct process_request q;
+    struct err e;
+
+    if (remote_fill_request(&q, (char *const *)(const void *)argv, env->p, env->n, tty, &text, &e) <
+        0)
+        return verb_misused(a->verb, "%s", e.msg);
+    return remote_exec(a->verb, &a->o->common, sandbox, &q);
+}
+
+static void write_agent_network(const struct agent *a, struct json_writer *w)
+{
+    static struct network_options network; /* large */
+
+    network = a->o->network;
+    for (size_t i = 0; a->entry && i < a->entry->recipe.hosts.n; i++)
+        if (network.allow.n < OPTION_LIST_MAX)
+            network.allow.p[network.allow.n++] = a->entry->recipe.hosts.p[i];
+    network_options_write(&network, w);
+}
+
+static void write_agent_request(const struct agent *a, struct json_writer *w)
+{
+    const struct agent_options *o = a->o;
+    const struct request_settings settings = box_options_settings(&o->box);
+
+    json_begin_object(w);
+    body_text(w, "name", o->name);
+    body_text(w, "profile", o->profile ? o->profile : AGENT_DEFAULT_PROFILE);
+    body_text(w, "snapshot", a->snapshot[0] ? a->snapshot : NULL);
+    body_text(w, "ttl", o->ttl ? o->ttl : o->profile ? NULL : AGENT_TTL);
+    json_field_begin_object(w, "workspace");
+    json_field_cstr(w, "access", "rw");
+    json_end_object(w);
+    json_field_begin_object(w, "inputs");
+    json_field_cstr(w, "repo", a->dir);
+    json_end_object(w);
+    json_field_begin_object(w, "labels");
+    json_field_cstr(w, LABEL_AGENT, a->entry ? a->entry->name : "command");
+    if (a->entry)
+        json_field_cstr(w, LABEL_PROGRAM, a->program);
+    json_end_object(w);
+    request_settings_put(&settings, w);
+    write_agent_network(a, w);
+    json_end_object(w);
+}
+
+int agent_create_box(struct agent *a)
+{
+    AUTO(api_call_done) struct api_call c;
+    int status;
+
+    api_call_init(&c, a->verb, &a->o->common, "POST");
+    api_call_path(&c, "/v1/sandboxes");
+    status = api_call_pass_dir(&c, a->dir, true);
+    if (status)
+        return status;
+    write_agent_request(a, api_call_json(&c));
+    c.doing = "creating a sandbox";
+    status = api_call_run(&c);
+    if (status == 0 &&
+        !str_copy(show_string(c.answer, "sandbox_id"), a->sandbox, sizeof a->sandbox))
+        return verb_failed(a->verb, "the daemon's answer names no sandbox");
+    return status;
+}
+
+int agent_change_box(const struct agent *a, const char *sandbox, const char *change,
+                     const char *doing)
+{
+    AUTO(api_call_done) struct api_call c;
+
+    api_call_init(&c, a->verb, &a->o->common, "POST");
+    api_call_path(&c, "/v1/sandboxes/%s/%s", sandbox, change);
+    c.doing = doing;
+    return api_call_run(&c);
+}
+
+/* The recipe and the program, as labels of the sandbox's record name them. */
+static int read_box_recipe(struct agent *a, const struct json *record)
+{
+    struct str name = show_string(show_at(record, "labels"), LABEL_AGENT);
+    struct str program = show_string(show_at(record, "labels"), LABEL_PROGRAM);
+    struct str dir = show_string(record, "inputs.repo");
+    bool any = !program.n;
+
+    str_copy(show_string(record, "sandbox_id"), a->sandbox, sizeof a->sandbox);
+    if (!dir.n)
+        return verb_misused(a->verb, "%s has no workspace that could be brought back",
+                            a->o->resume);
+    a->dir = arena_dup(&a->arena, dir);
+    if (any && !a->arguments[0])
+        return verb_misused(a->verb,
+                            "%s was not made for an agent with a recipe: name the command, "
+                            "sandboxer agent --resume %s -- COMMAND",
+                            a->o->resume, a->o->resume);
+    if (any)
+        return 0;
+    if (!str_copy(program, a->program, sizeof a->program) || !name.n)
+        return verb_failed(a->verb, "%s: its label '" LABEL_PROGRAM "' names no program",
+                           a->o->resume);
+    return agent_find_recipe(a, name.p);
+}
+
+int agent_resume_box(struct agent *a)
+{
+    AUTO(api_call_done) struct api_call c;
+    int status;
+
+    api_call_init(&c, a->verb, &a->o->common, "GET");
+    api_call_path(&c, "/v1/sandboxes/%s", a->o->resume);
+    status = api_call_run(&c);
+    if (status == 0)
+        status = read_box_recipe(a, c.answer);
+    if (status == 0 && str_eq(show_string(c.answer, "state"), STR("paused")))
+        status = agent_change_box(a, a->sandbox, "resume", "resuming the sandbox");
+    return status;
+}
