@@ -128,7 +128,8 @@ static void on_connect_bytes(struct loop_fd *s, unsigned events)
     ssize_t n;
 
     if (room == 0 || buf_room(&a->in, room, &to) < 0) {
-        refuse_connect(a, 431, "bad_request", "The request head is longer than 16 KiB, the most that the proxy accepts.");
+        refuse_connect(a, 431, "bad_request",
+                       "The request head is longer than 16 KiB, the most that the proxy accepts.");
         return;
     }
     n = recv(s->fd, to, room, MSG_DONTWAIT);

@@ -230,8 +230,10 @@ static void begin_upstream_request(struct exchange *x, const struct h1_request *
                              .inspected = exchange_inspected(&x->lease->decision.match) };
 
     if (rewrite_request(q, &to, &x->up.bytes) < 0) {
-        exchange_refuse_as(x, 431, "request_malformed",
-                           "the request head is longer than 16 KiB, the most that the proxy can forward", "malformed");
+        exchange_refuse_as(
+            x, 431, "request_malformed",
+            "the request head is longer than 16 KiB, the most that the proxy can forward",
+            "malformed");
         return;
     }
     body_start(&r->body, q->head.framing, q->head.length);
