@@ -72,7 +72,7 @@ TEST(pieces_of_paths_and_queries_are_encoded)
     fake_run("get", "a/../b?c");
     CHECK_INT(fake_run("list", "--label", "k=v&w x", "--state", "ready", "--state", "failed"), 0);
     asked = fake_requests();
-    CHECK(strstr(asked, "GET /v1/sandboxes/a%2F..%2Fb%3Fc HTTP/1.1\r\n") != NULL);
+    CHECK(strstr(asked, "GET /v1/sandboxes/a%2F..%2Fb%3Fc?usage=true HTTP/1.1\r\n") != NULL);
     CHECK(strstr(asked,
                  "GET /v1/sandboxes?state=ready&state=failed&label=k%3Dv%26w%20x&limit=1000 ") !=
           NULL);
