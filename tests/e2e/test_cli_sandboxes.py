@@ -39,7 +39,8 @@ def a_bare_create_is_a_canary_that_reports_its_host(c):
 def a_change_shows_the_sandbox_and_the_next_command(c):
     with Daemon(c) as d:
         cli = Client(d)
-        cli("create", "--name", "web").expect(0, says="NEXT:       sandboxer exec web -- COMMAND")
+        made = cli("create", "--name", "web").expect(0).text.splitlines()
+        equal(re.split(r": +", made[-1]), ["NEXT", "sandboxer exec web -- COMMAND"], "the end of create")
         for verb, command in ((("pause",), "resume web"), (("resume",), "exec web -- COMMAND"), (("stop",), "resume web"),
                               (("resume",), "exec web -- COMMAND"), (("extend-ttl", "-d", "20m"), "exec web -- COMMAND")):
             lines = cli.lines(verb[0], "web", *verb[1:])

@@ -398,10 +398,10 @@ def minutes_that_are_used_up_end_what_lives(c):
         peer, other = Peer(d.api), d.create()
         boxes = [peer.create(ttl="1h") for _ in range(6)]  # together they live ten seconds
         wait_for(lambda: all(d.get(box)["state"] == "destroyed" for box in boxes), "they are ended", seconds=60)
-        check("minutes" in d.get(boxes[0])["reason"], f"why: {d.get(boxes[0])['reason']}")
+        check("minute" in d.get(boxes[0])["reason"], f"why: {d.get(boxes[0])['reason']}")
         equal(d.get(other)["state"], "ready", "another's")
         answer = peer.request("POST", "/v1/sandboxes", {}).expect(429).json
-        check("minutes" in answer["detail"], f"why: {answer}")
+        check("minute" in answer["detail"], f"why: {answer}")
 
 
 @test
