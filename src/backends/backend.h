@@ -34,7 +34,7 @@
 enum {
     BACKEND_HANDLE_MAX = 256,
     BACKEND_OWNER_MAX = 48,
-    BACKEND_MOUNTS_MAX = 8,
+    BACKEND_MOUNTS_MAX = 24,
     BACKEND_STDIO_MAX = 3,
     BACKEND_ANCESTORS_MAX = 16,
 };
@@ -71,7 +71,9 @@ struct backend_quote {
 };
 
 struct backend_mount {
-    const char *source; /* host path; checked and opened by a privileged process */
+    /* Host path; checked and opened by a privileged process. NULL: a file that a client granted,
+     * which is among `granted` of the spec. */
+    const char *source;
     const char *target;
     bool writable;
 };
@@ -104,6 +106,7 @@ struct backend_spec {
         *owner; /* NULL: not known yet; the box starts nothing before assign() */
     const struct backend_mount *mounts;
     size_t n_mounts;
+    int granted; /* the supervisor's socket with the granted mounts, in their order; -1: none */
     const struct backend_image *image; /* NULL: the profile's, which is a directory, or none */
     const char *const *layers; /* of the storage, uppermost first: the initial state of its writable
                                   files */

@@ -190,6 +190,7 @@ static const struct column sandbox_columns[] = {
     COLUMN("SNAPSHOT", "snapshot_id", .alone = true),
     COLUMN("INPUTS", "inputs", .alone = true),
     COLUMN("WORKSPACE", "", .show = show_workspace, .alone = true),
+    COLUMN("MOUNTS", "", .show = show_mounts, .alone = true),
     COLUMN("CONSUMER", "consumer", .alone = true),
     COLUMN("CAPABILITIES", "capabilities", .alone = true),
     COLUMN("REACHABLE", "reachability.url", .alone = true),

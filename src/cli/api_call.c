@@ -6,11 +6,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/own.h"
 #include "cli/progress.h"
 #include "lib/http/url.h"
-#include "lib/ipc/handover.h"
 #include "lib/json/reader.h"
 
 enum {
@@ -43,6 +43,7 @@ void api_call_done(struct api_call *c)
     http_client_done(&c->client);
     contact_done(&c->contact);
     drop_fd(&c->handed);
+    handover_done(&c->handover);
     arena_done(&c->arena);
 }
 
@@ -102,21 +103,50 @@ int api_call_failed(const struct api_call *c, const struct err *e)
     return verb_failed(c->verb, "%s", e->msg);
 }
 
+/* The packet holds all files: it is made anew with each. */
+static int hand_over(struct api_call *c, const char *path, int *fd, const struct handover_file *f)
+{
+    struct err e;
+    int r = handover_add(&c->handover, fd, f, &e);
+
+    drop_fd(&c->handed);
+    c->host_file = path;
+    if (r >= 0)
+        r = handover_make(&c->handover, &c->handed, &e);
+    return r < 0 ? api_call_failed(c, &e) : 0;
+}
+
+static int fail_host_file(const struct api_call *c, const char *path, const char *as, int error)
+{
+    cli_report("%s: cannot use %s as a %s: %s", c->verb->name, path, as, strerror(error));
+    return error == ENOENT                     ? EXIT_MISSING
+           : error == EACCES || error == EPERM ? EXIT_DENIED
+                                               : EXIT_USAGE;
+}
+
 int api_call_pass_dir(struct api_call *c, const char *path, bool writable)
 {
     AUTO_CLOSE int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    struct err e;
-    int error = errno;
+    const struct handover_file f = { .use = HANDOVER_WORKSPACE, .writable = writable };
 
-    if (dir < 0) {
-        cli_report("%s: cannot use %s as a workspace: %s", c->verb->name, path, strerror(error));
-        return error == ENOENT                     ? EXIT_MISSING
-               : error == EACCES || error == EPERM ? EXIT_DENIED
-                                                   : EXIT_USAGE;
-    }
-    drop_fd(&c->handed);
-    c->host_dir = path;
-    return handover_make(dir, writable, &c->handed, &e) < 0 ? api_call_failed(c, &e) : 0;
+    return dir < 0 ? fail_host_file(c, path, "workspace", errno) : hand_over(c, path, &dir, &f);
+}
+
+int api_call_pass_mount(struct api_call *c, const char *path, const char *target, bool writable)
+{
+    AUTO_CLOSE int fd = open(path, O_PATH | O_CLOEXEC);
+    struct handover_file f = { .use = HANDOVER_MOUNT, .writable = writable };
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return fail_host_file(c, path, "mount", errno);
+    if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+        return verb_misused(c->verb,
+                            "cannot use %s as a mount: it is neither a directory nor a regular "
+                            "file",
+                            path);
+    snprintf(f.target, sizeof f.target, "%s", target);
+    return hand_over(c, path, &fd, &f);
 }
 
 static int connect_call(struct api_call *c, struct err *e)
@@ -165,20 +195,20 @@ bool api_call_reaches(struct api_call *c)
 }
 
 /* A daemon that is reached over TCP may be anywhere, and has no user of this machine before it. */
-static int check_host_dir(const struct api_call *c)
+static int check_host_file(const struct api_call *c)
 {
-    if (!c->host_dir || !c->contact.place.tcp)
+    if (!c->host_file || !c->contact.place.tcp)
         return 0;
     verb_failed(c->verb,
-                "cannot use %.100s as a workspace: the daemon at %.80s is remote (SANDBOXER_URL, "
+                "cannot use %.100s of this machine: the daemon at %.80s is remote (SANDBOXER_URL, "
                 "--server); copy files with 'sandboxer cp' instead",
-                c->host_dir, c->contact.place.authority);
+                c->host_file, c->contact.place.authority);
     return EXIT_USAGE;
 }
 
 int api_call_request(struct api_call *c, struct http_client_request *ret)
 {
-    int status = check_host_dir(c);
+    int status = check_host_file(c);
 
     if (status)
         return status;

@@ -20,6 +20,7 @@
 #include "cli/table.h"
 #include "cli/verb.h"
 #include "lib/http/client.h"
+#include "lib/ipc/handover.h"
 #include "lib/json/writer.h"
 
 enum { API_CALL_FIELDS_MAX = 10, API_CALL_ANSWER_MAX = 64 << 20 };
@@ -39,9 +40,10 @@ struct api_call {
     size_t n_fields;
     http_client_more_fn *more; /* a body that is made while it is sent */
     void *more_user;
-    int failed;           /* of what was prepared: -ERR_x */
-    int handed;           /* goes along with the request, and is closed with the call; -1: none */
-    const char *host_dir; /* the directory that `handed` refers to; NULL: none */
+    int failed; /* of what was prepared: -ERR_x */
+    struct handover handover;
+    int handed;            /* has these; goes along with the request; -1: none */
+    const char *host_file; /* the last of these files; NULL: none */
 
     struct contact contact;
     struct http_client client;
@@ -63,9 +65,11 @@ void api_call_field(struct api_call *c, const char *name,
                     const char *value); /* the same; borrowed */
 struct json_writer *
 api_call_json(struct api_call *c); /* the body; begin and end are the caller's */
-/* Sends a directory of this machine along, opened with the rights of this process: the workspace. A
- * status. */
+/* Sends a directory of this machine along, opened with the rights of this process: the workspace,
+ * before all mounts. A status. */
 int api_call_pass_dir(struct api_call *c, const char *path, bool writable);
+/* The same with a directory or regular file that a sandbox shows at `target`. */
+int api_call_pass_mount(struct api_call *c, const char *path, const char *target, bool writable);
 
 /* Sends it and reads the whole answer. */
 int api_call_run(struct api_call *c);

@@ -573,7 +573,7 @@ static bool run_in_own(struct remote *r, const struct run_request *q, int *ret_s
     return true;
 }
 
-bool remote_run(const struct verb *v, const struct run_request *q,
+bool remote_run(const struct verb *v, const struct run_request *q, const struct box_options *box,
                 const struct network_options *network, bool quiet, int *ret_status)
 {
     static const struct common common;
@@ -585,6 +585,9 @@ bool remote_run(const struct verb *v, const struct run_request *q,
     remote_init(&r, v, &common, "", q->process.tty);
     r.quiet = quiet;
     r.timeout_ns = q->process.timeout_ns;
+    *ret_status = box ? box_options_hand_over(box, &r.call, &request.mounts, &r.call.arena) : 0;
+    if (*ret_status)
+        return true;
     if (network && network_log_open(network, &record.log, NULL) < 0)
         return false; /* a run whose record cannot be kept does not begin */
     if (network) {

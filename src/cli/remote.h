@@ -9,6 +9,7 @@
 #define CLI_REMOTE_H
 
 #include "cli/api_call.h"
+#include "cli/run/box_options.h"
 #include "cli/run/network_options.h"
 #include "domain/model/process.h"
 
@@ -29,8 +30,9 @@ int remote_exec(const struct verb *v, const struct common *common, const char *s
 
 /* Runs the process in a new sandbox if a daemon runs and accepts it: true, and *ret_status is the
  * exit status. False without a message: nothing has happened. `network` (NULL: none) is complete,
- * and becomes the request's `egress`; `quiet`: without notes. */
-bool remote_run(const struct verb *v, const struct run_request *q,
+ * and becomes the request's `egress`; `quiet`: without notes. The files of --mount in `box` (NULL:
+ * none) are handed over. */
+bool remote_run(const struct verb *v, const struct run_request *q, const struct box_options *box,
                 const struct network_options *network, bool quiet, int *ret_status);
 
 /* The same for a process that runs in the background. */

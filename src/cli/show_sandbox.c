@@ -70,6 +70,25 @@ void show_workspace(const struct json *v, int64_t now, struct buf *out)
     buf_addf(out, ", %s " STR_FMT, str_eq(access, STR("ro")) ? "of" : "a copy of", STR_ARG(repo));
 }
 
+void show_mounts(const struct json *v, int64_t now, struct buf *out)
+{
+    const struct json *mounts = show_at(v, "mounts");
+    const char *before = "";
+
+    if (!mounts || mounts->type != JSON_ARRAY)
+        return;
+    for (const struct json *m = json_first(mounts); m != json_end(mounts); m++) {
+        struct str access = show_string(m, "access");
+
+        buf_add(out, str_from(before));
+        show_text(show_at(m, "source"), now, out);
+        buf_add(out, STR(" at "));
+        show_text(show_at(m, "target"), now, out);
+        buf_addf(out, ", %s", str_eq(access, STR("rw")) ? "rw" : "ro");
+        before = "; ";
+    }
+}
+
 static void add_count(struct buf *out, unsigned long long n, const char *noun)
 {
     buf_addf(out, "%llu %s%s", n, noun, units_plural(n));

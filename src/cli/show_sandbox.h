@@ -7,6 +7,7 @@
 
 show_fn show_limits;       /* limits: "cpu 1, memory 256M, disk 256M, pids 128" */
 show_fn show_usage;        /* usage: "cpu 0.02, memory 3.1M, disk 0, processes 2" */
+show_fn show_mounts;       /* a sandbox: "/home/u/src at /src, ro; …" */
 show_fn show_workspace;    /* a sandbox: "/workspace, rw, a copy of /home/u/proj" */
 show_fn show_egress;       /* a sandbox: "2 destinations; 5 connections allowed, 1 denied; …" */
 show_fn show_next_command; /* a sandbox: the command that its state suggests */

@@ -98,16 +98,16 @@ int client_identify(int sock, const struct client_doors *d, struct client *ret, 
     return read_groups(sock, ret, e);
 }
 
-int client_of_sender(int sock, const struct handover_sender *s, struct client *ret, struct err *e)
+int client_of_handover(int sock, const struct handover *h, struct client *ret, struct err *e)
 {
     struct ucred maker;
     socklen_t n = sizeof maker;
-    int r = check_uid(s->uid, e);
+    int r = check_uid(h->uid, e);
 
     if (r < 0)
         return r;
-    *ret = (struct client){ .uid = s->uid, .gid = s->gid };
-    if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &maker, &n) < 0 || maker.uid != s->uid)
+    *ret = (struct client){ .uid = h->uid, .gid = h->gid };
+    if (getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &maker, &n) < 0 || maker.uid != h->uid)
         return 0;
     return read_groups(sock, ret, e);
 }

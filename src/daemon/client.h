@@ -33,7 +33,7 @@ struct client {
  * the process that listens there. */
 int client_identify(int sock, const struct client_doors *d, struct client *ret, struct err *e);
 /* The user who sent a handover, with the groups of who made its socket if that is the same user. */
-int client_of_sender(int sock, const struct handover_sender *s, struct client *ret, struct err *e);
+int client_of_handover(int sock, const struct handover *h, struct client *ret, struct err *e);
 
 /* File system rights of the client for this process, and back to those of root. No effect for a
  * monitor that is not root: it has no other rights than its user's. */

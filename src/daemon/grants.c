@@ -3,16 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/stat.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fault_point.h"
 #include "base/id.h"
-#include "base/io.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "lib/proc/sys.h"
@@ -28,22 +23,6 @@ bool grant_name_valid(const char *sandbox)
 
 /* --- records --- */
 
-static int write_grant(const struct grants *g, const char *sandbox,
-                       const struct workspace_grant *record, struct err *e)
-{
-    AUTO_CLOSE int fd = -1;
-    char name[ID_MAX + 8];
-    int r;
-
-    snprintf(name, sizeof name, ".%s.new", sandbox);
-    fd = openat(g->dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    r = fd < 0 ? err_sys(e, "opening %s", name)
-               : write_all(fd, (struct str){ (const char *)record, sizeof *record }, e);
-    if (r >= 0 && (fdatasync(fd) < 0 || renameat(g->dir, name, g->dir, sandbox) < 0))
-        r = err_sys(e, "writing %s", name);
-    return err_wrap(e, r, "recording the workspace of %s", sandbox);
-}
-
 static bool ends_inside(const char *text)
 {
     return memchr(text, 0, GRANT_PATH_MAX);
@@ -52,17 +31,15 @@ static bool ends_inside(const char *text)
 static int read_grant(const struct grants *g, const char *sandbox, struct workspace_grant *ret,
                       struct err *e)
 {
-    AUTO_CLOSE int fd = -1;
     ssize_t n;
 
     if (!grant_name_valid(sandbox))
         return err_set(e, ERR_INVALID, "invalid sandbox id in a workspace request");
-    fd = openat(g->dir, sandbox, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0 && errno == ENOENT)
+    n = host_record_read(g->dir, sandbox, ret, sizeof *ret, e);
+    if (n == -(ssize_t)ERR_NOT_FOUND)
         return err_set(e, ERR_NOT_FOUND, "no client granted a directory to sandbox %s", sandbox);
-    n = fd < 0 ? -1 : read(fd, ret, sizeof *ret);
     if (n < 0)
-        return err_sys(e, "reading the workspace record of %s", sandbox);
+        return err_wrap(e, (int)n, "the workspace of %s", sandbox);
     if (n != (ssize_t)sizeof *ret || ret->magic != GRANT_MAGIC || ret->version != GRANT_VERSION ||
         ret->client.n_groups > CLIENT_GROUPS_MAX || !ends_inside(ret->root) ||
         !ends_inside(ret->path))
@@ -145,38 +122,32 @@ static int open_as(const struct grants *g, const struct workspace_grant *record,
     return r;
 }
 
-static int stat_workspace(int dir, struct statx *ret, struct err *e)
+/* Records have the members of struct host_file in places of their own. */
+static void note_identity(const struct host_file *f, struct workspace_grant *record)
 {
-    if (syscall(SYS_statx, dir, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, ret) < 0)
-        return err_sys(e, "reading the attributes of the workspace");
-    return 0;
+    record->has_birth = f->has_birth;
+    record->birth_s = f->birth_s;
+    record->birth_ns = f->birth_ns;
+    record->inode = f->inode;
+    record->device = f->device;
 }
 
-static void note_identity(const struct statx *st, struct workspace_grant *record)
+static bool is_same_directory(const struct workspace_grant *record, const struct host_file *now)
 {
-    record->has_birth = (st->stx_mask & STATX_BTIME) != 0;
-    record->birth_s = record->has_birth ? st->stx_btime.tv_sec : 0;
-    record->birth_ns = record->has_birth ? st->stx_btime.tv_nsec : 0;
-    record->inode = st->stx_ino;
-    record->device = (uint64_t)st->stx_dev_major << 32 | st->stx_dev_minor;
-}
+    const struct host_file recorded = { .inode = record->inode,
+                                        .device = record->device,
+                                        .birth_s = record->birth_s,
+                                        .birth_ns = record->birth_ns,
+                                        .has_birth = record->has_birth };
 
-/* Numbers of devices can change when the machine starts; the time of birth does not. */
-static bool is_same_directory(const struct workspace_grant *record, const struct statx *st)
-{
-    struct workspace_grant now = { 0 };
-
-    note_identity(st, &now);
-    return now.inode == record->inode && now.has_birth == record->has_birth &&
-           (now.has_birth ? now.birth_s == record->birth_s && now.birth_ns == record->birth_ns
-                          : now.device == record->device);
+    return host_file_same(&recorded, now);
 }
 
 /* Root alone grants what belongs to root. */
-static int check_workspace_owner(const struct workspace_grant *record, const struct statx *st,
+static int check_workspace_owner(const struct workspace_grant *record, const struct host_file *f,
                                  const char *path, struct err *e)
 {
-    if (st->stx_uid == 0 && record->client.uid != 0 && geteuid() == 0)
+    if (f->uid == 0 && record->client.uid != 0 && geteuid() == 0)
         return err_set(e, ERR_DENIED, "the workspace %s belongs to root and the client is uid %u",
                        path, (unsigned)record->client.uid);
     return 0;
@@ -185,17 +156,18 @@ static int check_workspace_owner(const struct workspace_grant *record, const str
 static int finish_grant(const struct grants *g, const char *sandbox, struct workspace_grant *record,
                         int dir, struct err *e)
 {
-    struct statx st = { 0 };
-    int r = stat_workspace(dir, &st, e);
+    struct host_file file;
+    int r = host_file_read(dir, &file, e);
 
     fault_point("grant.open");
 
     if (r >= 0)
-        r = check_workspace_owner(record, &st, record->path, e);
+        r = check_workspace_owner(record, &file, record->path, e);
     if (r < 0 || !sandbox)
         return r;
-    note_identity(&st, record);
-    return write_grant(g, sandbox, record, e);
+    note_identity(&file, record);
+    return err_wrap(e, host_record_write(g->dir, sandbox, record, sizeof *record, e),
+                    "recording the workspace of %s", sandbox);
 }
 
 int grant_make_named(const struct grants *g, const char *sandbox, int sock, uint32_t root,
@@ -220,44 +192,21 @@ int grant_make_named(const struct grants *g, const char *sandbox, int sock, uint
     return r < 0 ? r : finish_grant(g, sandbox, &record, dir, e);
 }
 
-/* The path by which a directory can be opened again. */
-static int find_path(int dir, char ret[static GRANT_PATH_MAX], struct err *e)
+int grant_make_handed(const struct grants *g, const char *sandbox, const struct client *client,
+                      const struct handover *h, bool writable, struct err *e)
 {
-    static const char gone[] = " (deleted)";
-    char link[32];
-    ssize_t n;
+    struct workspace_grant record = { .magic = GRANT_MAGIC,
+                                      .version = GRANT_VERSION,
+                                      .client = *client };
+    AUTO_CLOSE int dir = -1;
+    int r;
 
-    snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
-    n = readlink(link, ret, GRANT_PATH_MAX - 1);
-    if (n < 0)
-        return err_sys(e, "finding the path of the workspace");
-    ret[n] = 0;
-    if (n == GRANT_PATH_MAX - 1)
-        return err_set(e, ERR_TOO_BIG, "the workspace %.100s…: the path has more than %d bytes",
-                       ret, GRANT_PATH_MAX - 2);
-    if (ret[0] != '/' ||
-        (n >= (ssize_t)sizeof gone && strcmp(ret + n - (sizeof gone - 1), gone) == 0))
-        return err_set(e, ERR_INVALID, "the workspace %.200s cannot be found by its path", ret);
-    return 0;
-}
-
-int grant_make_handed(const struct grants *g, const char *sandbox, int sock, bool writable,
-                      struct err *e)
-{
-    struct workspace_grant record = { .magic = GRANT_MAGIC, .version = GRANT_VERSION };
-    AUTO_CLOSE int handed = -1, dir = -1;
-    struct handover_sender sender;
-    bool may_write = false;
-    int r = sandbox ? handover_take(sock, &handed, &may_write, &sender, e)
-                    : handover_peek(sock, &handed, &may_write, &sender, e);
-
+    if (h->n == 0 || h->file[0].use != HANDOVER_WORKSPACE)
+        return err_set(e, ERR_DENIED, "the client handed over no workspace");
+    record.writable = writable && h->file[0].writable;
+    r = open_as(g, &record, h->fd[0], &dir, e);
     if (r >= 0)
-        r = client_of_sender(sock, &sender, &record.client, e);
-    record.writable = writable && may_write;
-    if (r >= 0)
-        r = open_as(g, &record, handed, &dir, e);
-    if (r >= 0)
-        r = find_path(dir, record.path, e);
+        r = err_wrap(e, host_file_path(dir, record.path, e), "the workspace");
     return r < 0 ? r : finish_grant(g, sandbox, &record, dir, e);
 }
 
@@ -277,7 +226,7 @@ int grant_open(const struct grants *g, const char *sandbox, struct workspace_gra
                int *ret_dir, struct err *e)
 {
     AUTO_CLOSE int dir = -1;
-    struct statx st = { 0 };
+    struct host_file now;
     int r = read_grant(g, sandbox, ret, e);
 
     fault_point("ask.open");
@@ -286,10 +235,10 @@ int grant_open(const struct grants *g, const char *sandbox, struct workspace_gra
     if (r >= 0)
         r = open_as(g, ret, -1, &dir, e);
     if (r >= 0)
-        r = stat_workspace(dir, &st, e);
+        r = host_file_read(dir, &now, e);
     if (r >= 0)
-        r = check_workspace_owner(ret, &st, ret->path, e);
-    if (r >= 0 && !is_same_directory(ret, &st))
+        r = check_workspace_owner(ret, &now, ret->path, e);
+    if (r >= 0 && !is_same_directory(ret, &now))
         r = err_set(e, ERR_CONFLICT,
                     "the workspace %s is not the directory that the sandbox was created with",
                     ret->path);

@@ -12,9 +12,10 @@
 #define DAEMON_GRANTS_H
 
 #include "daemon/client.h"
+#include "daemon/host_file.h"
 #include "engine/runtime/launcher.h"
 
-enum { GRANT_PATH_MAX = 1024 };
+enum { GRANT_PATH_MAX = HOST_FILE_PATH_MAX };
 
 struct workspace_grant {
     uint32_t magic, version;
@@ -44,8 +45,8 @@ bool grant_name_valid(const char *sandbox);
 int grant_make_named(const struct grants *g, const char *sandbox, int sock, uint32_t root,
                      const char *path, bool writable, struct err *e);
 /* For a directory that the client handed over (lib/ipc/handover.h). */
-int grant_make_handed(const struct grants *g, const char *sandbox, int sock, bool writable,
-                      struct err *e);
+int grant_make_handed(const struct grants *g, const char *sandbox, const struct client *client,
+                      const struct handover *h, bool writable, struct err *e);
 
 /* Opens the directory of a grant. -ERR_NOT_FOUND without a record, -ERR_DENIED or -ERR_CONFLICT,
  * naming the path, if the recorded user cannot open it or it is another directory now. */

@@ -33,6 +33,7 @@ static const struct {
     [MONITOR_GRANT] = { "opening the workspace", false, SUPERVISOR_GRANTS_MAX },
     [MONITOR_CHECK] = { "opening the workspace", false, SUPERVISOR_GRANTS_MAX },
     [MONITOR_REMOVE_GRANT] = { "removing a workspace's record", false, 16 },
+    [MONITOR_MOUNTS] = { "opening the mounts", false, SUPERVISOR_GRANTS_MAX },
 };
 
 /* A child has copies of the monitor's descriptors until it becomes a program, which gets its own

@@ -20,6 +20,7 @@
 #include "daemon/headers.h"
 #include "daemon/jobs.h"
 #include "daemon/log_file.h"
+#include "daemon/mount_grants.h"
 #include "lib/ipc/channel.h"
 #include "lib/proc/signals.h"
 
@@ -89,7 +90,8 @@ struct program_job {
     const struct gate *gate;
 };
 
-/* An untrusted control plane shows no host directory to sandboxes: their workspaces are copies. */
+/* An untrusted control plane names no host directory for sandboxes: their workspaces are copies, and
+ * mounts are files that the monitor itself opened for their clients (run_mounts()). */
 static int run_launcher(const void *ctx, int *channel, int *ret_fd, struct err *e)
 {
     const struct program_job *p = ctx;
@@ -146,6 +148,23 @@ static struct grants grants_of(const struct monitor_options *o)
     return (struct grants){ o->grants, &o->launcher, &o->doors };
 }
 
+static int grant_handed_files(const struct grants *g, const char *sandbox, int sock,
+                              const struct monitor_request *a, struct err *e)
+{
+    const struct mount_want want = { a->mounts, a->writable };
+    struct handover h AUTO(handover_done) = { .n = 0 };
+    struct client client;
+    int r = handover_take(sock, !sandbox, &h, e);
+
+    if (r >= 0)
+        r = client_of_handover(sock, &h, &client, e);
+    if (r >= 0 && a->workspace)
+        r = grant_make_handed(g, sandbox, &client, &h, a->receive, e);
+    if (r >= 0 && a->mounts)
+        r = mount_grants_make(g, sandbox, &client, &h, &want, e);
+    return r;
+}
+
 static int run_grant(const void *ctx, int *channel, int *ret_fd, struct err *e)
 {
     const struct program_job *p = ctx;
@@ -156,7 +175,7 @@ static int run_grant(const void *ctx, int *channel, int *ret_fd, struct err *e)
     if (sandbox && !grant_name_valid(sandbox))
         return err_set(e, ERR_INVALID, "invalid sandbox id in a workspace request");
     if (a->grant == MONITOR_GRANT_HANDED)
-        return grant_make_handed(&g, sandbox, p->sock, a->receive, e);
+        return grant_handed_files(&g, sandbox, p->sock, a, e);
     return grant_make_named(&g, sandbox, p->sock, a->root, a->path, a->receive, e);
 }
 
@@ -175,7 +194,19 @@ static int run_forget(const void *ctx, int *channel, int *ret_fd, struct err *e)
     const struct program_job *p = ctx;
     const struct grants g = grants_of(p->options);
 
-    return grant_remove(&g, p->message->sandbox, e);
+    int r = grant_remove(&g, p->message->sandbox, e);
+
+    return r < 0 ? r : mount_grants_remove(&g, p->message->sandbox, e);
+}
+
+static int run_mounts(const void *ctx, int *channel, int *ret_fd, struct err *e)
+{
+    const struct program_job *p = ctx;
+    const struct grants g = grants_of(p->options);
+    struct granted granted AUTO(granted_done) = { .n = 0 };
+    int r = mount_grants_open(&g, p->message->sandbox, &granted, e);
+
+    return r < 0 ? r : granted_pass(&granted, ret_fd, e);
 }
 
 /* --- requests --- */
@@ -195,6 +226,7 @@ static const struct {
     [MONITOR_GRANT] = { run_grant, true, COPIES },
     [MONITOR_CHECK] = { check_grant, false, COPIES },
     [MONITOR_REMOVE_GRANT] = { run_forget, false, COPIES },
+    [MONITOR_MOUNTS] = { run_mounts, false, COPIES },
 };
 
 static int start_job(struct monitor *w, const struct monitor_request *message,
@@ -508,17 +540,21 @@ int monitor_grant(struct requests *q, const struct launcher_options *o,
 {
     struct monitor_request message = { .kind = MONITOR_GRANT,
                                        .receive = g->writable,
-                                       .dry = g->dry };
+                                       .dry = g->dry,
+                                       .workspace = g->workspace,
+                                       .mounts = g->mounts,
+                                       .writable = g->writable_mounts };
     int fd = g->handed >= 0 ? g->handed : g->client, named = 0;
 
     name_sandbox(&message, g->sandbox);
     message.grant = g->handed >= 0 ? MONITOR_GRANT_HANDED : MONITOR_GRANT_NAMED;
-    if (g->handed < 0 && fd >= 0) /* the check of a grant takes the path on record */
+    /* The check of a grant takes the path on record. */
+    if (g->handed < 0 && fd >= 0 && !g->open_mounts)
         named = monitor_request_name_dir(&message, o, g->path, e);
     if (named < 0)
         return named;
     if (fd < 0)
-        message.kind = MONITOR_CHECK;
+        message.kind = g->open_mounts ? MONITOR_MOUNTS : MONITOR_CHECK;
     return requests_send(q, &message, &fd, fd < 0 ? 0 : 1, r, e);
 }
 

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/str.h"
 #include "engine/sync/sync.h"
+#include "lib/ipc/handover.h"
 #include "lib/proc/sealed.h"
 
 #define DEADLINE_NS (10 * NS_PER_S)
@@ -36,6 +37,7 @@ int monitor_request_check(const struct monitor_request *a, struct err *e)
         return err_set(e, ERR_INVALID, "a request of an unknown kind");
     if (a->receive > 1 || (a->flags & ~(unsigned)SYNC_FLAGS_ALL_) ||
         (a->has & ~(unsigned)MONITOR_HAS_ALL_) || a->grant > MONITOR_GRANT_HANDED || a->dry > 1 ||
+        a->workspace > 1 || a->mounts > HANDOVER_MOUNTS_MAX ||
         !is_request_text_terminated(a->sandbox, sizeof a->sandbox) ||
         !is_request_text_terminated(a->path, sizeof a->path) ||
         !is_request_text_terminated(a->top, sizeof a->top) || strchr(a->top, '/') ||

@@ -20,12 +20,14 @@ enum monitor_kind {
     MONITOR_END_EGRESS,   /* not answered: kills a worker */
     MONITOR_LAYER_WORKER, /* a layer worker of layers */
     MONITOR_CERTIFICATE,  /* answered with the domain's certificate and key, as a file in memory */
-    MONITOR_GRANT, /* grants a host directory to a sandbox; the client's socket comes with it */
-    MONITOR_CHECK, /* whether the granted directory can still be opened */
-    MONITOR_REMOVE_GRANT, /* not answered: removes the grant of a sandbox */
+    MONITOR_GRANT,        /* grants host files to a sandbox; the client's socket comes with it */
+    MONITOR_CHECK,        /* whether the granted directory can still be opened */
+    MONITOR_REMOVE_GRANT, /* not answered: removes the grants of a sandbox */
     MONITOR_FETCH,        /* the fetch process */
     MONITOR_END_FETCH,    /* not answered: kills a fetch process */
     MONITOR_PLACES, /* replaces the addresses, not public, that an egress worker may connect to */
+    MONITOR_MOUNTS, /* answered with the files of a sandbox's mounts, in a socket for a launcher
+                       (engine/runtime/granted.h) */
     MONITOR_KIND_COUNT_,
 };
 
@@ -60,7 +62,10 @@ struct monitor_request {
     uint32_t grant;       /* GRANT: enum ask_grant */
     uint32_t root;        /* GRANT: position of a configured root, from 1; 0: path is absolute */
     uint32_t dry;         /* GRANT: it is only checked, and nothing recorded */
-    char sandbox[ID_MAX]; /* GRANT, CHECK, FORGET, MIRROR */
+    uint32_t workspace;   /* GRANT: it is about a workspace, … */
+    uint32_t mounts;      /* … and about so many mounts; a client hands these over … */
+    uint32_t writable;    /* … and a bit for each says that it may be written to */
+    char sandbox[ID_MAX]; /* GRANT, CHECK, FORGET, MIRROR, MOUNTS */
     char path[1024];      /* GRANT */
     char top[64];         /* MIRROR */
     uint64_t worker;      /* END_EGRESS, END_FETCH, PLACES: the id of the request that started it */

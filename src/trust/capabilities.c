@@ -69,18 +69,39 @@ static enum workspace_access read_access(const struct json *request, const char 
     return str_eq(v->s, STR("rw")) ? ASK_ACCESS_RW : ASK_ACCESS_RO;
 }
 
+/* The most access that a mount of the request has. */
+static enum workspace_access read_mounts_access(const struct json *request)
+{
+    const struct json *mounts = json_get(request, STR("mounts"));
+    enum workspace_access most = ASK_ACCESS_NONE;
+
+    if (!mounts || mounts->type != JSON_ARRAY)
+        return most;
+    for (const struct json *m = json_first(mounts); m != json_end(mounts); m++) {
+        const struct json *access = m->type == JSON_OBJECT ? json_get(m, STR("access")) : NULL;
+
+        if (access && access->type == JSON_STR && str_eq(access->s, STR("rw")))
+            return ASK_ACCESS_RW;
+        most = ASK_ACCESS_RO;
+    }
+    return most;
+}
+
 static enum workspace_access recorded_access(const struct sandbox *s)
 {
     const struct json_limits limits = { .bytes = REQUEST_BYTES, .depth = REQUEST_DEPTH };
     AUTO(arena_done) struct arena a = ARENA_INIT((size_t)4 * REQUEST_BYTES);
-    enum workspace_access declared;
+    enum workspace_access declared, mounted;
     const struct json *v;
 
     if (json_read(sandbox_view(s).record->request, limits, &a, &v, NULL) < 0 ||
         v->type != JSON_OBJECT)
         return ASK_ACCESS_PROFILE;
     declared = read_access(v, "capabilities", "filesystem");
-    return declared ? declared : read_access(v, "workspace", "access");
+    if (!declared)
+        declared = read_access(v, "workspace", "access");
+    mounted = read_mounts_access(v);
+    return mounted > ASK_ACCESS_NONE && mounted > declared ? mounted : declared;
 }
 
 void trust_capabilities_of(const struct sandbox *s, bool filesystem, struct trust_capabilities *ret)

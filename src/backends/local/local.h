@@ -88,7 +88,7 @@ int run_dir_each(const struct run_dir *d, void (*each)(void *user, const char *i
 /* --- Plans (plan.c). --- */
 struct local_plan {
     struct plan plan;
-    int fds[2 + PLAN_LAYERS_MAX + PLAN_MOUNTS_MAX]; /* of the plan, in its order */
+    int fds[3 + PLAN_LAYERS_MAX + PLAN_MOUNTS_MAX]; /* of the plan, in its order */
     size_t n;
 };
 

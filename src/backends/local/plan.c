@@ -84,14 +84,30 @@ static int find_source(const struct backend_context *c, struct local_plan *p, co
 static int add_plan_mount(const struct backend_context *c, struct local_plan *p,
                           const struct backend_mount *m, struct err *e)
 {
-    struct plan_source s;
+    struct plan_source s = { .root = PLAN_GRANT, .path = "" };
     int r = plan_check_target(m->target, e);
 
-    if (r >= 0)
+    if (r >= 0 && m->source)
         r = find_source(c, p, m->source, &s, e);
+    if (s.root == PLAN_GRANT)
+        p->plan.flags |= PLAN_GRANTED;
     return r < 0 ? r
                  : plan_add_mount(&p->plan, s.root, s.path, m->target,
                                   m->writable ? PLAN_MOUNT_RW : 0, e);
+}
+
+/* The socket of granted mounts is the last of the plan's descriptors. */
+static int add_granted(struct local_plan *p, int granted, struct err *e)
+{
+    int fd;
+
+    if (!(p->plan.flags & PLAN_GRANTED))
+        return 0;
+    fd = granted < 0 ? -1 : fcntl(granted, F_DUPFD_CLOEXEC, 3);
+    if (fd < 0)
+        return err_set(e, ERR_BUG, "the granted mounts were not opened");
+    p->fds[p->n++] = fd;
+    return 0;
 }
 
 static int add_image_dir(const struct backend_context *c, struct local_plan *p, const char *image,
@@ -242,6 +258,8 @@ static int fill_local_plan(const struct backend_context *c, const char *id,
         r = choose_plan_identity(p, backend_usual_user(s), e);
     for (size_t i = 0; i < s->n_mounts && r >= 0; i++)
         r = err_wrap(e, add_plan_mount(c, p, &s->mounts[i], e), "mount");
+    if (r >= 0)
+        r = add_granted(p, s->granted, e);
     return r < 0 ? r : plan_check(&p->plan, sizeof p->plan, e);
 }
 

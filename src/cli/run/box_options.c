@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/run/box_options.h"
 
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/own.h"
@@ -40,14 +42,52 @@ int box_set_cpu(void *box, const char *value, struct err *e)
     return units_milli(str_from(value), "--cpu", &o->cpu_milli, e);
 }
 
+/* SRC:DST, SRC:DST:ro or SRC:DST:rw. SRC may hold colons if DST and mode are given behind it. */
+static int read_mount(const char *text, struct box_mount *ret, struct err *e)
+{
+    struct str rest = str_from(text);
+    size_t colon;
+
+    ret->writable = str_ends(rest, STR(":rw"));
+    if (ret->writable || str_ends(rest, STR(":ro")))
+        rest.n -= 3;
+    for (colon = rest.n; colon > 0 && rest.p[colon - 1] != ':'; colon--)
+        ;
+    if (colon < 2 ||
+        !str_copy((struct str){ rest.p + colon, rest.n - colon }, ret->target, sizeof ret->target))
+        return err_set(e, ERR_INVALID,
+                       "--mount: '%s' is not SOURCE:TARGET, SOURCE:TARGET:ro or "
+                       "SOURCE:TARGET:rw",
+                       text);
+    if (ret->target[0] != '/')
+        return err_set(e, ERR_INVALID,
+                       "--mount: '%s': the target '%s' is not an absolute path; write "
+                       "SOURCE:TARGET, SOURCE:TARGET:ro or SOURCE:TARGET:rw",
+                       text, ret->target);
+    if (!ret->target[1])
+        return err_set(e, ERR_INVALID,
+                       "--mount: '%s': the target '/' is the sandbox's own root; mount below it, "
+                       "or use --image DIR for another root",
+                       text);
+    ret->source = new0(colon);
+    memcpy(ret->source, rest.p, colon - 1);
+    return 0;
+}
+
 int box_set_mount(void *box, const char *value, struct err *e)
 {
     struct box_options *o = box;
+    struct box_mount *m = &o->mounts[o->n_mounts];
+    int r;
 
     if (o->n_mounts == PLAN_MOUNTS_MAX)
         return err_set(e, ERR_TOO_BIG, "--mount: more than %d mounts", PLAN_MOUNTS_MAX);
-    o->mounts[o->n_mounts++] = value;
-    return 0;
+    r = read_mount(value, m, e);
+    if (r >= 0)
+        r = err_wrap(e, plan_check_target(m->target, e), "--mount %s", value);
+    if (r >= 0)
+        o->n_mounts++;
+    return r;
 }
 
 int box_set_workdir(void *box, const char *value, struct err *e)
@@ -86,6 +126,30 @@ int box_set_cap(void *box, const char *value, struct err *e)
             "SETGID and KILL can",
             value);
     ((struct box_options *)box)->caps |= CAP_BIT(cap);
+    return 0;
+}
+
+int box_options_hand_over(const struct box_options *o, struct api_call *c, struct json_objects *ret,
+                          struct arena *a)
+{
+    struct request_mount *all = arena_array(a, o->n_mounts + 1, sizeof *all);
+
+    *ret = (struct json_objects){ all, 0 };
+    if (!all)
+        return verb_failed(c->verb, "--mount: out of memory");
+    for (size_t i = 0; i < o->n_mounts; i++) {
+        const struct box_mount *m = &o->mounts[i];
+        char path[PATH_MAX];
+        int status = api_call_pass_mount(c, m->source, m->target, m->writable);
+
+        if (status)
+            return status;
+        all[ret->n++] = (struct request_mount){
+            .source = arena_dup(a, str_from(realpath(m->source, path) ? path : m->source)),
+            .target = m->target,
+            .access = m->writable ? MOUNT_ACCESS_RW : MOUNT_ACCESS_RO,
+        };
+    }
     return 0;
 }
 

@@ -3,6 +3,7 @@
 #ifndef CLI_RUN_BOX_OPTIONS_H
 #define CLI_RUN_BOX_OPTIONS_H
 
+#include "cli/api_call.h"
 #include "cli/verb.h"
 #include "engine/runtime/plan.h"
 #include "engine/runtime/user.h"
@@ -15,7 +16,11 @@ struct box_options {
     uint64_t memory, disk, pids, caps;
     uint32_t cpu_milli;
     unsigned asked; /* enum launch_unenforced: limits that were written, not defaults */
-    const char *mounts[PLAN_MOUNTS_MAX];
+    struct box_mount {
+        char *source; /* lives as long as the program */
+        char target[PLAN_TARGET_MAX];
+        bool writable;
+    } mounts[PLAN_MOUNTS_MAX];
     size_t n_mounts;
 };
 
@@ -87,6 +92,11 @@ int box_set_workdir(void *box, const char *value, struct err *e);
 int box_set_user(void *box, const char *value, struct err *e);
 int box_set_hostname(void *box, const char *value, struct err *e);
 int box_set_cap(void *box, const char *value, struct err *e);
+
+/* Opens the files of --mount with the rights of this process and hands them over with a request to
+ * the daemon; *ret, on the arena, is what its body says about them. A status. */
+int box_options_hand_over(const struct box_options *o, struct api_call *c, struct json_objects *ret,
+                          struct arena *a);
 
 /* As a request to the daemon has them, as far as they were given. Borrows; the list of capabilities
  * is static. */

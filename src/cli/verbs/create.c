@@ -102,7 +102,8 @@ static void write_text_object(struct json_writer *w, const char *name,
     json_end_object(w);
 }
 
-static void write_create_request(struct json_writer *w, const struct create_options *o)
+static void write_create_request(struct json_writer *w, const struct create_options *o,
+                                 const struct json_objects *mounts)
 {
     const char *const workspace[][2] = { { "mode", o->mode }, { "access", o->access } };
     const char *const consumer[][2] = { { "actor", o->actor },
@@ -122,6 +123,7 @@ static void write_create_request(struct json_writer *w, const struct create_opti
     write_text_object(w, "workspace", workspace, COUNT_OF(workspace));
     body_pairs(w, "inputs", &o->inputs);
     body_pairs(w, "env", &o->env);
+    request_mounts_put(mounts, w);
     request_settings_put(&settings, w);
     body_text(w, "ttl", o->ttl);
     body_pairs(w, "labels", &o->labels);
@@ -133,24 +135,23 @@ static void write_create_request(struct json_writer *w, const struct create_opti
 static int run_create(struct api_call *c, void *options_, int argc, char **argv)
 {
     struct create_options *o = options_;
+    struct json_objects mounts;
     struct err e;
     int status;
 
     if (network_options_read(&o->network, &e) < 0)
         return api_call_failed(c, &e);
-    if (o->box.n_mounts)
-        return verb_misused(c->verb,
-                            "--mount: only 'run' takes mounts; use --input repo=DIR, or copy "
-                            "files with 'cp'");
     resolve_inputs(&o->inputs);
     status = pass_repo_directory(c, o);
+    if (!status)
+        status = box_options_hand_over(&o->box, c, &mounts, &c->arena);
     if (status)
         return status;
     c->method = "POST";
     api_call_path(c, "/v1/sandboxes");
     api_call_field(c, "Idempotency-Key", o->idempotency_key);
     api_call_field(c, "Prefer", o->no_wait ? "respond-async" : NULL);
-    write_create_request(api_call_json(c), o);
+    write_create_request(api_call_json(c), o, &mounts);
     c->doing = o->no_wait ? NULL : "creating a sandbox";
     status = api_call_run(c);
     return status ? status : answer_record(c, c->answer, &kind_sandbox_changed);
@@ -168,11 +169,17 @@ const struct verb verb_create = {
             "back. It is opened here, with your own rights; a daemon on another machine takes\n"
             "none. Other inputs that name a file or directory are sent as absolute paths.\n"
             "\n"
+            "--mount shows a directory or file itself, live, not a copy. It is opened here, too,\n"
+            "and each later start opens it again with your rights: if it was replaced or closed,\n"
+            "'resume' fails and names it. Under root's daemon, your files are inside those of\n"
+            "the sandbox's user (--user), and files of other owners have no owner there.\n"
+            "\n"
             "  sandboxer create\n"
             "  id=$(sandboxer create -q --profile profile.agent-dev --ttl 2h)\n"
             "  sandboxer create -p profile.build --input repo=./src --label team=web -o json\n"
             "  sandboxer create --allow api.example.com --allow '*.packages.example.org:443'\n"
-            "  sandboxer create --policy policy.yaml --allow-packages\n",
+            "  sandboxer create --policy policy.yaml --allow-packages\n"
+            "  sandboxer create --mount ./src:/src --mount ./out:/out:rw --workdir /src\n",
     OPTIONS(options, struct create_options),
     .defaults = &(const struct create_options){ .network = NETWORK_OPTIONS_NONE },
     .run = run_create,

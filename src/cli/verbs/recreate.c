@@ -3,8 +3,27 @@
 #include "cli/unsynced.h"
 #include "cli/verbs/verbs.h"
 
-/* The new one mirrors the directory of the old one, if we may still open it. */
-static int pass_same_directory(struct api_call *lookup, struct api_call *c, const char *id)
+static int pass_same_mounts(struct api_call *lookup, struct api_call *c)
+{
+    const struct json *mounts = show_at(lookup->answer, "mounts");
+    int status = 0;
+
+    if (!mounts || mounts->type != JSON_ARRAY)
+        return 0;
+    for (const struct json *m = json_first(mounts); m != json_end(mounts) && !status; m++) {
+        const char *source = arena_dup(&lookup->arena, show_string(m, "source"));
+        const char *target = arena_dup(&lookup->arena, show_string(m, "target"));
+
+        if (!source || !target)
+            return verb_failed(c->verb, "the mounts of the sandbox need too much memory");
+        status =
+            api_call_pass_mount(c, source, target, str_eq(show_string(m, "access"), STR("rw")));
+    }
+    return status;
+}
+
+/* The new one has the workspace and the mounts of the old one, if we may still open them. */
+static int pass_same_files(struct api_call *lookup, struct api_call *c, const char *id)
 {
     struct str repo, access;
     const char *path;
@@ -17,7 +36,8 @@ static int pass_same_directory(struct api_call *lookup, struct api_call *c, cons
     repo = show_string(lookup->answer, "inputs.repo");
     access = show_string(lookup->answer, "workspace.access");
     path = repo.n && !str_eq(access, STR("none")) ? arena_dup(&lookup->arena, repo) : NULL;
-    return path ? api_call_pass_dir(c, path, !str_eq(access, STR("ro"))) : 0;
+    status = path ? api_call_pass_dir(c, path, !str_eq(access, STR("ro"))) : 0;
+    return status ? status : pass_same_mounts(lookup, c);
 }
 
 struct recreate_options {
@@ -37,7 +57,7 @@ static int run_recreate(struct api_call *lookup, void *options, int argc, char *
     int status;
 
     api_call_init(&c, lookup->verb, lookup->common, "POST");
-    status = pass_same_directory(lookup, &c, argv[0]);
+    status = pass_same_files(lookup, &c, argv[0]);
     if (status)
         return status;
     api_call_path(&c, "/v1/sandboxes/%s/recreate", argv[0]);
@@ -54,7 +74,7 @@ const struct verb verb_recreate = {
     .name = "recreate",
     ARGUMENTS("ID", 1, 1, COMPLETE_SANDBOX),
     .summary = "destroy a sandbox and create another one from the same request",
-    .text = "The new one has a new id and the same name. Its workspace, if it has one, is opened "
+    .text = "The new one has a new id and the same name. Its workspace and its mounts are opened "
             "anew, with your\n"
             "own rights. As with 'destroy', changes that cannot be brought back are listed (exit\n"
             "status 4), and everything stays as it is.\n"

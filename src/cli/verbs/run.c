@@ -20,37 +20,6 @@
 #include "lib/proc/passwd.h"
 #include "lib/proc/sys.h"
 
-/* SRC:DST, SRC:DST:ro or SRC:DST:rw. SRC may hold colons if DST and mode are given behind it. */
-static int add_run_mount(struct session *s, const char *text, struct err *e)
-{
-    struct str rest = str_from(text);
-    bool writable = str_ends(rest, STR(":rw"));
-    char source[4096], target[PLAN_TARGET_MAX];
-    size_t colon;
-
-    if (writable || str_ends(rest, STR(":ro")))
-        rest.n -= 3;
-    for (colon = rest.n; colon > 0 && rest.p[colon - 1] != ':'; colon--)
-        ;
-    if (colon < 2 || !str_copy((struct str){ rest.p, colon - 1 }, source, sizeof source) ||
-        !str_copy((struct str){ rest.p + colon, rest.n - colon }, target, sizeof target))
-        return err_set(e, ERR_INVALID,
-                       "--mount: '%s' is not SOURCE:TARGET, SOURCE:TARGET:ro or "
-                       "SOURCE:TARGET:rw",
-                       text);
-    if (target[0] != '/')
-        return err_set(e, ERR_INVALID,
-                       "--mount: '%s': the target '%s' is not an absolute path; write "
-                       "SOURCE:TARGET, SOURCE:TARGET:ro or SOURCE:TARGET:rw",
-                       text, target);
-    if (!target[1])
-        return err_set(e, ERR_INVALID,
-                       "--mount: '%s': the target '/' is the sandbox's own root; mount below it, "
-                       "or use --image DIR for another root",
-                       text);
-    return err_wrap(e, session_add_mount(s, source, target, writable, e), "--mount %s", text);
-}
-
 /* Where only one identity is mapped, a user name must be resolved before the launch: from the
  * image, never through a link out of it. On the host's system directories, the host's names are
  * used. */
@@ -118,7 +87,10 @@ static int fill_plan(struct session *s, const struct run_options *o, struct imag
     if (r >= 0)
         r = choose_run_identity(s, o, e);
     for (size_t i = 0; i < o->box.n_mounts && r >= 0; i++)
-        r = add_run_mount(s, o->box.mounts[i], e);
+        r = err_wrap(e,
+                     session_add_mount(s, o->box.mounts[i].source, o->box.mounts[i].target,
+                                       o->box.mounts[i].writable, e),
+                     "--mount %s", o->box.mounts[i].source);
     return r < 0 ? r : plan_check(p, sizeof *p, e);
 }
 
@@ -157,7 +129,6 @@ static const char *local_option(const struct run_options *o)
         { o->side_channels, "--side-channels" },
         { o->strict, "--strict" },
         { o->kernel, "--kernel" },
-        { o->box.n_mounts, "--mount" },
         { o->network.resolvers.n, "--resolver" },
         { o->network.upstream, "--upstream" },
     };
@@ -171,7 +142,8 @@ static const char *local_option(const struct run_options *o)
 /* Whether one of the daemon's prepared sandboxes could serve the run. */
 static bool is_plain_run(const struct run_options *o)
 {
-    return !local_option(o) && !o->box.hostname && !o->box.caps && !o->box.asked && !o->image;
+    return !local_option(o) && !o->box.n_mounts && !o->box.hostname && !o->box.caps &&
+           !o->box.asked && !o->image;
 }
 
 static bool can_be_served(const struct run_options *o, char **argv)
@@ -209,7 +181,7 @@ static bool run_served(const struct verb *v, const struct run_options *o, char *
         return false;
     if (!q.process.user) /* not the user of the daemon's profile */
         q.process.user = "0";
-    return remote_run(v, &q, requested_network(o), o->quiet, ret);
+    return remote_run(v, &q, NULL, requested_network(o), o->quiet, ret);
 }
 
 /* --- an image of the daemon's --- */
@@ -277,7 +249,7 @@ static int run_image(const struct verb *v, const struct run_options *o, char **a
     if (fill_request(&q, o, argv, &a, &e) < 0)
         return verb_misused(v, "%s", e.msg);
     q.settings = box_options_settings(&o->box);
-    if (remote_run(v, &q, requested_network(o), o->quiet, &status))
+    if (remote_run(v, &q, &o->box, requested_network(o), o->quiet, &status))
         return status;
     return verb_failed(
         v, "%s is not a local file, and no daemon runs that could have an image of that name",
@@ -356,7 +328,7 @@ static int check_untrusted(const struct run_options *o, struct err *e)
     if (network_touched(&o->network))
         return err_set(e, ERR_INVALID, "--untrusted: such a run has no network");
     for (size_t i = 0; i < o->box.n_mounts; i++)
-        if (str_ends(str_from(o->box.mounts[i]), STR(":rw")))
+        if (o->box.mounts[i].writable)
             return err_set(e, ERR_INVALID,
                            "--untrusted: mounts are read-only; its output is brought out");
     return 0;

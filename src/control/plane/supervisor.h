@@ -41,14 +41,17 @@ struct control_request {
     int64_t deadline_;
 };
 
-/* A host directory that a client grants to a sandbox as its workspace. The supervisor asks the
- * kernel who the client is: by its connection, or by the socket that it made to hand the directory
- * over (lib/ipc/handover.h). Without either, it only checks that the directory of an earlier grant
- * can be opened. */
+/* Files of the host that a client grants to a sandbox: the directory of its workspace, and mounts.
+ * The supervisor asks the kernel who the client is: by its connection, or by the socket that it made
+ * to hand the files over (lib/ipc/handover.h), which mounts need. Without either, it only checks
+ * that the directory of an earlier grant can be opened, or opens the mounts of an earlier grant: the
+ * answer has the socket that a launcher takes (backends/backend.h). */
 struct control_grant {
     const char *sandbox;
-    const char *path; /* of the request */
-    bool writable;
+    const char *path; /* of the request: the workspace, or the first mount */
+    bool workspace, writable;
+    uint32_t mounts, writable_mounts; /* how many; a bit for each that may be written to */
+    bool open_mounts;
     bool dry;           /* checks that the client could grant it: nothing is recorded or consumed */
     int client, handed; /* -1: none */
 };
@@ -65,7 +68,7 @@ enum { SUPERVISOR_GRANTS_MAX = 48 };
 struct supervisor {
     /* Starts a process that copies a workspace, without waiting for it. */
     int (*mirror)(void *user, const struct control_sync *m, struct err *e);
-    /* Grants a directory, or checks its grant; and removes a grant. */
+    /* Grants files, or checks or opens those of a grant; and removes the grants of a sandbox. */
     int (*grant)(void *user, const struct control_grant *g, struct control_request *q,
                  struct err *e);
     void (*cancel)(void *user, struct control_request *q);

@@ -431,6 +431,7 @@ static int resolve_request(struct control *c, const struct create_op *op, struct
     r = r < 0 ? r : check_inputs(op, x->profile, q, e);
     r = r < 0 ? r : workspace_check(c, op->caller, q, e);
     r = r < 0 ? r : check_host_paths(op, q, e);
+    r = r < 0 ? r : mounts_check(c, op->caller, q, op->client, e);
     if (r >= 0 && q->name)
         r = names_check_free(c, op->caller, q->name, op->instead_of, e);
     r = r < 0 ? r : check_reserved(op, q, e);
@@ -521,6 +522,8 @@ int control_plan(struct control *c, const struct create_op *op, struct create_pl
         .cpu_milli = (int64_t)profile_cpu_milli(p),
         .access = spec_repo(&q) ? q.workspace.access : ASK_ACCESS_NONE,
     };
+    if (request_mounts_access(&q.mounts) > ret->access)
+        ret->access = request_mounts_access(&q.mounts);
     if (q.capabilities.cpu_quota != 0 && q.capabilities.cpu_quota * 1000 < (double)ret->cpu_milli)
         ret->cpu_milli = (int64_t)(q.capabilities.cpu_quota * 1000);
     return 0;
@@ -730,7 +733,7 @@ static void on_grant_tried(struct control_request *q, int r, const struct err *e
     if (r < 0)
         why = *e;
     if (r == -(int)ERR_TIMEOUT)
-        (void)err_wrap(&why, r, "%.120s", spec_repo(op->request));
+        (void)err_wrap(&why, r, "%.120s", spec_granted_path(op->request));
     finish_create(op, r, &why);
 }
 

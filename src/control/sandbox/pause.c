@@ -214,6 +214,7 @@ static void complete_resume(struct sandbox *s, int r, const struct err *e)
 
     layer_worker_cancel(&u->take);
     layers_flatten_cancel(&u->flatten);
+    mounts_cancel(s);
     if (u->holds)
         layers_unref(s->control, &s->stack);
     sandbox_ref(s); /* the completed operations may hold the last references */
@@ -363,6 +364,24 @@ void resume_fail(struct sandbox *s, enum err_code code, const char *reason)
     fail_resume(s, code, reason);
 }
 
+static void build_resumed_box(struct sandbox *s)
+{
+    struct err e;
+
+    if (sandbox_build_box(s, &s->stack, NULL, &e) < 0) /* → resume_record_ready() */
+        resume_fail(s, e.code, e.msg);
+}
+
+static void on_resumed_mounts_opened(struct sandbox *s, int r, const struct err *e)
+{
+    if (s->destroying || !s->resume)
+        return;
+    if (r < 0)
+        resume_fail(s, e->code, e->msg);
+    else
+        build_resumed_box(s);
+}
+
 static void on_resume_flattened(struct flatten_op *f)
 {
     struct resume *u = container_of(f, struct resume, flatten);
@@ -375,9 +394,11 @@ static void on_resume_flattened(struct flatten_op *f)
     if (f->stack.n == 1 && s->stack.n > 1) /* copied: the operation's name is freed with it */
         r = layers_stack(f->stack.p[0], &none, &s->arena, &s->stack, &e);
     if (r >= 0)
-        r = sandbox_build_box(s, &s->stack, NULL, &e); /* → resume_record_ready() */
+        r = mounts_open(s, on_resumed_mounts_opened, &e);
     if (r < 0)
         resume_fail(s, e.code, e.msg);
+    else if (r == 0)
+        build_resumed_box(s);
 }
 
 static void build_resume_stack(struct sandbox *s)

@@ -5,6 +5,7 @@
 
 #include "control/host/host.h"
 #include "control/sandbox/oom.h"
+#include "base/own.h"
 #include "control/owner/owner_share.h"
 #include "control/egress/places.h"
 #include "control/sandbox/sandbox.h"
@@ -216,6 +217,7 @@ int sandbox_build_box(struct sandbox *s, const struct json_strs *layers, const c
     struct extension *backend = control_backend(s->control, s->record.extension, &s->ops);
     struct backend_owner owner;
     struct backend_spec spec;
+    AUTO_CLOSE int granted = mounts_take(s);
     int r = spec_fill(s->profile, &s->request, !s->control->context.roots_only, &spec, e);
 
     if (r >= 0 && spec.n_mounts && !(s->ops->can & BACKEND_CAN_MOUNTS))
@@ -229,6 +231,7 @@ int sandbox_build_box(struct sandbox *s, const struct json_strs *layers, const c
     spec.layers = layers->p;
     spec.n_layers = layers->n;
     spec.image = s->image.n ? &s->image : NULL;
+    spec.granted = granted;
     sandbox_take_box(s, s->ops->box_new(backend, s->record.id, &sandbox_box_events, s));
     if (step)
         sandbox_report_step(s, step, 0);
@@ -236,15 +239,37 @@ int sandbox_build_box(struct sandbox *s, const struct json_strs *layers, const c
     return 0;
 }
 
-static void provision_box(struct sandbox *s)
+static void build_first_box(struct sandbox *s)
 {
     struct err e;
 
-    if (s->destroying)
-        return;
     s->detail.oom.counted = 0; /* in its next box */
     if (sandbox_build_box(s, &s->detail.layers, "provision", &e) < 0)
         sandbox_refuse(s, "request", &e);
+}
+
+static void on_first_mounts_opened(struct sandbox *s, int r, const struct err *e)
+{
+    if (s->destroying || s->after_teardown)
+        return;
+    if (r < 0)
+        sandbox_refuse(s, "mounts", e);
+    else
+        build_first_box(s);
+}
+
+static void provision_box(struct sandbox *s)
+{
+    struct err e;
+    int r;
+
+    if (s->destroying)
+        return;
+    r = mounts_open(s, on_first_mounts_opened, &e);
+    if (r < 0)
+        sandbox_refuse(s, "mounts", &e);
+    else if (r == 0)
+        build_first_box(s);
 }
 
 static void on_workspace_granted(struct control_request *q, int r, const struct err *e, int *fd)
@@ -260,21 +285,21 @@ static void on_workspace_granted(struct control_request *q, int r, const struct 
     if (r < 0 && !s->destroying && !s->after_teardown) {
         why = *e;
         if (r == -(int)ERR_TIMEOUT)
-            err_wrap(&why, r, "%.120s", spec_repo(&s->request));
-        sandbox_refuse(s, "workspace", &why);
+            err_wrap(&why, r, "%.120s", spec_granted_path(&s->request));
+        sandbox_refuse(s, workspace_mirrored(s) ? "workspace" : "mounts", &why);
     }
     sandbox_unref(s);
 }
 
-/* Before anything is built, the supervisor checks that the creator may use the workspace's
- * directory. */
+/* Before anything is built, the supervisor checks that the creator may use the files of the
+ * workspace and of the mounts. */
 void sandbox_provision(struct sandbox *s)
 {
     struct err e;
 
     if (s->destroying)
         return;
-    if (!workspace_mirrored(s) || !s->control->supervisor.grant) {
+    if (!workspace_granted(s) || !s->control->supervisor.grant) {
         provision_box(s);
         return;
     }

@@ -75,6 +75,7 @@ void sandbox_unref(struct sandbox *s)
     profile_unref(s->profile);
     policy_text_unref(s->policy);
     workspace_drop_client(s);
+    mounts_cancel(s);
     workspace_op_done(&s->last_sync);
     free(s->usage); /* waiting operations hold the sandbox */
     arena_done(&s->arena);
@@ -137,6 +138,7 @@ int sandbox_new(struct control *c, const struct sandbox_record *record, struct s
     int r;
 
     s->client = (struct control_client){ -1, -1 };
+    s->granted = -1;
     s->refs = 1;
     s->control = c;
     s->record = *record;

@@ -15,6 +15,7 @@
 #include "control/owner/owner_share.h"
 #include "control/owner/owners.h"
 #include "control/plane/plane.h"
+#include "control/sandbox/mounts.h"
 #include "control/sandbox/salvage.h"
 #include "control/sandbox/workspace.h"
 
@@ -58,9 +59,12 @@ struct sandbox {
     struct workspace_op mirroring; /* the copy into the sandbox, before it is ready */
     /* Brings its workspace back before a destroy; NULL: none under way … */
     struct salvage *salvage;
-    struct workspace_op last_sync;   /* the result of the last such sync; see has_last_sync */
-    struct control_request granting; /* to grant its workspace's directory, before provisioning */
-    struct control_client client;    /* the client that creates it, until the grant */
+    struct workspace_op last_sync; /* the result of the last such sync; see has_last_sync */
+    /* To grant the files of its workspace and its mounts, before provisioning. */
+    struct control_request granting;
+    struct control_client client;   /* the client that creates it, until the grant */
+    struct mounts_opening *opening; /* its mounts are being opened, for a box; NULL: they are not */
+    int granted;                    /* … and were, for the box that is built next; -1: none */
     /* Its policy, before it is ready; the close of its link, before the teardown of its box. */
     struct egress_link_op applying;
     void (*after_egress_link)(struct sandbox *s);

@@ -10,6 +10,13 @@ const char *spec_repo(const struct create_request *q)
     return json_map_get(&q->inputs, SPEC_REPO);
 }
 
+const char *spec_granted_path(const struct create_request *q)
+{
+    const char *repo = spec_repo(q);
+
+    return repo || !q->mounts.n ? repo : request_mount_at(&q->mounts, 0)->source;
+}
+
 int spec_profile(struct profile *p, const struct create_request *q, struct profile **ret,
                  struct err *e)
 {
@@ -28,8 +35,8 @@ int spec_profile(struct profile *p, const struct create_request *q, struct profi
 
 bool spec_is_plain(const struct create_request *q)
 {
-    return !spec_repo(q) && !q->image && !q->settings.hostname && !q->capabilities.memory_mb &&
-           q->capabilities.cpu_quota == 0;
+    return !spec_repo(q) && !q->image && !q->mounts.n && !q->settings.hostname &&
+           !q->capabilities.memory_mb && q->capabilities.cpu_quota == 0;
 }
 
 static uint64_t narrow_limit(uint64_t limit, uint64_t requested)
@@ -67,6 +74,7 @@ int spec_fill(const struct profile *p, const struct create_request *q, bool may_
         .pids = p->resources.pids,
         .cpu_milli = spec_cpu(p, q),
         .mounts = mounts,
+        .granted = -1,
         .host = "local",
         .hostname = q->settings.hostname,
         .egress = policy_wanted(p, q),
@@ -77,5 +85,11 @@ int spec_fill(const struct profile *p, const struct create_request *q, bool may_
     if (may_show && repo && q->workspace.access == ASK_ACCESS_RO)
         mounts[ret->n_mounts++] =
             (struct backend_mount){ .source = repo, .target = WORKSPACE_PATH };
+    for (size_t i = 0; i < q->mounts.n && ret->n_mounts < BACKEND_MOUNTS_MAX; i++) {
+        const struct request_mount *m = request_mount_at(&q->mounts, i);
+
+        mounts[ret->n_mounts++] =
+            (struct backend_mount){ .target = m->target, .writable = m->access == MOUNT_ACCESS_RW };
+    }
     return 0;
 }

@@ -11,6 +11,8 @@
 
 /* The host directory of the workspace; NULL: none. */
 const char *spec_repo(const struct create_request *q);
+/* The first file of the host that the request names, for messages. */
+const char *spec_granted_path(const struct create_request *q);
 
 /* The profile with the settings of the request; *ret is a new reference. Whether they are allowed
  * is not its question: control/sandbox/resources.h. */

@@ -99,6 +99,11 @@ bool workspace_mirrored(const struct sandbox *s)
     return request_mirrors(s->control, &s->request);
 }
 
+bool workspace_granted(const struct sandbox *s)
+{
+    return workspace_mirrored(s) || s->request.mounts.n;
+}
+
 void workspace_op_done(struct workspace_op *op)
 {
     buf_done(&op->lines);
@@ -121,7 +126,7 @@ static int open_manifest(const struct sandbox *s, const char *suffix, int flags)
 
 static void forget_workspace_of(struct control *c, const char *sandbox)
 {
-    static const char *const suffixes[] = { "", ".new" };
+    static const char *const suffixes[] = { "", ".new", ".mounts" };
     char name[64 + ID_MAX];
 
     for (size_t i = 0; i < COUNT_OF(suffixes); i++) {
@@ -134,7 +139,7 @@ static void forget_workspace_of(struct control *c, const char *sandbox)
 
 void workspace_remove(struct sandbox *s)
 {
-    if (workspace_mirrored(s))
+    if (workspace_granted(s))
         forget_workspace_of(s->control, s->record.id);
 }
 
@@ -164,7 +169,7 @@ static int dup_client_fd(int fd)
 
 void workspace_take_client(struct sandbox *s, const struct control_client *c)
 {
-    if (c && workspace_mirrored(s))
+    if (c && workspace_granted(s))
         s->client =
             (struct control_client){ dup_client_fd(c->connection), dup_client_fd(c->handed) };
 }
@@ -178,15 +183,18 @@ void workspace_drop_client(struct sandbox *s)
 int workspace_grant(struct sandbox *s, control_request_fn *done, struct err *e)
 {
     const struct account a = sandbox_account(s);
-    const struct control_grant g = { .sandbox = s->record.id,
-                                     .path = spec_repo(&s->request),
-                                     .writable = workspace_syncs(s),
-                                     .client = s->client.connection,
-                                     .handed = s->client.handed };
-    int r;
+    struct control_grant g = { .sandbox = s->record.id,
+                               .workspace = workspace_mirrored(s),
+                               .path = spec_repo(&s->request),
+                               .writable = workspace_syncs(s),
+                               .client = s->client.connection,
+                               .handed = s->client.handed };
+    int r = g.handed < 0 ? 0 : mounts_note_grant(s, e);
 
+    mounts_fill_grant(&s->request, &g);
     s->granting.done = done;
-    r = grant_slots_ask(s->control, &a, s->salvage, &g, &s->granting, e);
+    if (r >= 0)
+        r = grant_slots_ask(s->control, &a, s->salvage, &g, &s->granting, e);
     workspace_drop_client(s);
     return r;
 }
@@ -196,15 +204,17 @@ int workspace_try_grant(struct control *c, const struct caller *who,
                         struct control_request *q, struct err *e)
 {
     const struct account a = account_of(c, who->owner, who->family);
-    const struct control_grant g = { .sandbox = "",
-                                     .path = spec_repo(request),
-                                     .writable = request_syncs(request),
-                                     .dry = true,
-                                     .client = client ? client->connection : -1,
-                                     .handed = client ? client->handed : -1 };
+    struct control_grant g = { .sandbox = "",
+                               .workspace = request_mirrors(c, request),
+                               .path = spec_repo(request),
+                               .writable = request_syncs(request),
+                               .dry = true,
+                               .client = client ? client->connection : -1,
+                               .handed = client ? client->handed : -1 };
     int r;
 
-    if (!request_mirrors(c, request) || !c->supervisor.grant)
+    mounts_fill_grant(request, &g);
+    if (!(g.workspace || g.mounts) || !c->supervisor.grant)
         return 0;
     r = grant_slots_ask(c, &a, false, &g, q, e);
     return r < 0 ? r : 1;

@@ -20,11 +20,13 @@ int workspace_check(struct control *c, const struct caller *who, const struct cr
  * that may not be mounted. */
 bool workspace_mirrored(const struct sandbox *s);
 
+/* Whether files of the host were granted to it: its workspace or mounts. */
+bool workspace_granted(const struct sandbox *s);
 /* Duplicates the descriptors that identify the client, for workspace_grant(). */
 void workspace_take_client(struct sandbox *s, const struct control_client *c);
 void workspace_drop_client(struct sandbox *s);
-/* Makes the supervisor open the directory with the client's rights and record the grant; without a
- * client, checks the existing grant. `s->granting.done` gets the answer, except after an immediate
+/* Makes the supervisor open the files with the client's rights and record the grant; without a
+ * client, checks the existing grant of the workspace. `s->granting.done` gets the answer, except after an immediate
  * failure. */
 int workspace_grant(struct sandbox *s, control_request_fn *done, struct err *e);
 /* Whether the client could grant the directory of this request, before there is a sandbox: 1 if the

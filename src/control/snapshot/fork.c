@@ -145,7 +145,7 @@ static void on_fork_captured(struct capture *c, int r, const struct err *e)
 }
 
 /* A copy has the request of its source, but no host directory as its workspace: those files are in
- * the layers. Variables may hold credentials: they are copied only with keep_env. */
+ * the layers. It has no mounts either: the client granted them to one sandbox. Variables may hold credentials: they are copied only with keep_env. */
 void sandbox_fork(struct sandbox *s, struct fork_op *op)
 {
     op->sandbox_ = sandbox_ref(s);
@@ -164,6 +164,7 @@ void sandbox_fork(struct sandbox *s, struct fork_op *op)
     op->request_.workspace.access = ASK_ACCESS_NONE;
     op->request_.snapshot = NULL;
     op->request_.inputs = (struct json_map){ NULL, 0 };
+    op->request_.mounts = (struct json_objects){ NULL, 0 };
     if (!op->keep_env)
         op->request_.env = (struct json_map){ NULL, 0 };
     op->capture_ = (struct capture){ .caller = op->caller, .done = on_fork_captured };

@@ -38,10 +38,11 @@ const struct json_field process_request_fields[] = {
     EGRESS_REQUEST_FIELD(struct run_request),
     { "image", JSON_KIND_STR, JSON_AT(struct run_request, image), .min = 1, .max = 1024,
       .doc = "A stored image as its root file system." },
+    MOUNTS_REQUEST_FIELD(struct run_request),
     REQUEST_LIMIT_FIELDS(struct run_request),
 };
-/* without egress, image and three limits */
-const size_t process_request_field_count = COUNT_OF(process_request_fields) - 5;
+/* without egress, image, mounts and three limits */
+const size_t process_request_field_count = COUNT_OF(process_request_fields) - 6;
 const size_t run_request_field_count = COUNT_OF(process_request_fields);
 
 static size_t text_size(const struct process_request *q)
@@ -108,6 +109,8 @@ int run_request_read(const struct json *v, struct run_request *ret, struct arena
         r = process_request_check(&q.process, e);
     if (r >= 0)
         r = request_settings_check(&q.settings, e);
+    if (r >= 0)
+        r = request_mounts_check(&q.mounts, e);
     if (r >= 0)
         *ret = q;
     return r < 0 ? r : 0;

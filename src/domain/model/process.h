@@ -56,7 +56,8 @@ const char **process_variables(const struct json_map *env, struct arena *a);
 struct run_request {
     struct process_request process; /* first, because both share the table */
     struct egress_request egress;
-    const char *image; /* its root file system; NULL: the host's system directories */
+    const char *image;          /* its root file system; NULL: the host's system directories */
+    struct json_objects mounts; /* struct request_mount */
     struct request_settings settings; /* user and workdir are the program's */
 };
 

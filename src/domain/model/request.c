@@ -8,6 +8,18 @@ const char *const request_scope_names[] = { "", "session", "agent", "shared", NU
 const char *const workspace_mode_names[] = { "", "mirror", "remote-canonical", NULL };
 const char *const workspace_access_names[] = { "", "none", "ro", "rw", NULL };
 const char *const request_end_names[] = { "", "destroy", "pause", NULL };
+const char *const mount_access_names[] = { "", "ro", "rw", NULL };
+
+#define AT(member) JSON_AT(struct request_mount, member)
+const struct json_field mount_request_fields[MOUNT_REQUEST_FIELD_COUNT] = {
+    { "source", JSON_KIND_STR, AT(source), .required = true, .min = 1, .max = REQUEST_PATH_MAX,
+      .doc = "Path on the host, as the client sees it." },
+    { "target", JSON_KIND_STR, AT(target), .required = true, .min = 2, .max = 255,
+      .doc = "Absolute path inside." },
+    { "access", JSON_KIND_ENUM, AT(access), .names = mount_access_names,
+      .doc = "Read-only (the default) or writable." },
+};
+#undef AT
 
 const struct json_field egress_request_fields[EGRESS_REQUEST_FIELD_COUNT] = {
     { "allow", JSON_KIND_STRS, JSON_AT(struct egress_request, allow), .max = REQUEST_ALLOW_MAX,
@@ -105,6 +117,7 @@ const struct json_field create_request_fields[] = {
       .doc = "Labels, for searches." },
     { "env", JSON_KIND_MAP, AT(env), .max = REQUEST_ENV_MAX,
       .doc = "Environment variables of every program in it." },
+    MOUNTS_REQUEST_FIELD(struct create_request),
     REQUEST_LIMIT_FIELDS(struct create_request),
     REQUEST_PROGRAM_FIELDS(struct create_request),
     { "ttl", JSON_KIND_DURATION, AT(ttl_ns), .min = 1000000000, .max = INT64_C(31536000000000000),
@@ -352,6 +365,48 @@ static int add_hosts(struct create_request *q, const struct json_strs *hosts, st
     return 0;
 }
 
+const struct request_mount *request_mount_at(const struct json_objects *mounts, size_t i)
+{
+    return (const struct request_mount *)mounts->p + i;
+}
+
+int request_mounts_check(const struct json_objects *mounts, struct err *e)
+{
+    for (size_t i = 0; i < mounts->n; i++) {
+        const struct request_mount *m = request_mount_at(mounts, i);
+
+        if (m->source[0] != '/' || m->target[0] != '/')
+            return err_set(e, ERR_INVALID, "mounts[%zu]: '%.80s' is not an absolute path", i,
+                           m->source[0] != '/' ? m->source : m->target);
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(m->target, request_mount_at(mounts, k)->target) == 0)
+                return err_set(e, ERR_INVALID, "mounts[%zu]: %s is the target of another mount", i,
+                               m->target);
+    }
+    return 0;
+}
+
+enum workspace_access request_mounts_access(const struct json_objects *mounts)
+{
+    for (size_t i = 0; i < mounts->n; i++)
+        if (request_mount_at(mounts, i)->access == MOUNT_ACCESS_RW)
+            return ASK_ACCESS_RW;
+    return mounts->n ? ASK_ACCESS_RO : ASK_ACCESS_NONE;
+}
+
+struct requested_mounts {
+    struct json_objects mounts;
+};
+
+void request_mounts_put(const struct json_objects *mounts, struct json_writer *w)
+{
+    static const struct json_field fields[] = { MOUNTS_REQUEST_FIELD(struct requested_mounts) };
+    static const struct json_shape shape = { NULL, JSON_FIELDS(fields) };
+    const struct requested_mounts all = { *mounts };
+
+    json_put_members(w, &shape, &all);
+}
+
 int create_request_check(struct create_request *q, struct arena *a, struct err *e)
 {
     const struct json *asked = q->capabilities.network_asked;
@@ -359,6 +414,7 @@ int create_request_check(struct create_request *q, struct arena *a, struct err *
     int r = q->name ? sandbox_name_check(str_from(q->name), e) : 0;
 
     r = r < 0 ? r : request_settings_check(&q->settings, e);
+    r = r < 0 ? r : request_mounts_check(&q->mounts, e);
     if (r < 0)
         return r;
     for (size_t i = 0; i < q->env.n; i++)

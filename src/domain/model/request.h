@@ -16,6 +16,8 @@ enum {
     REQUEST_ALLOW_MAX = 256,
     HOST_TEXT_MAX = 255,
     REQUEST_ENV_MAX = 256,
+    REQUEST_MOUNTS_MAX = 16,
+    REQUEST_PATH_MAX = 1023,
     REQUEST_JSON_MAX = 64 << 10,
     SANDBOX_NAME_MAX = 64, /* with its NUL */
 };
@@ -27,11 +29,14 @@ enum workspace_access { ASK_ACCESS_PROFILE, ASK_ACCESS_NONE, ASK_ACCESS_RO, ASK_
 
 enum request_end { ASK_END_USUAL, ASK_END_DESTROY, ASK_END_PAUSE }; /* usual: destroy */
 
+enum mount_access { MOUNT_ACCESS_DEFAULT, MOUNT_ACCESS_RO, MOUNT_ACCESS_RW }; /* default: ro */
+
 /* Names of the values; the name of 0 is empty. */
 extern const char *const request_scope_names[];
 extern const char *const workspace_mode_names[];
 extern const char *const workspace_access_names[];
 extern const char *const request_end_names[];
+extern const char *const mount_access_names[];
 
 /* Egress rules in addition to those of the profile. */
 struct egress_request {
@@ -104,6 +109,35 @@ enum { RESOURCE_REQUEST_FIELD_COUNT = 4 };
                    "profile's."                                                                    \
     }
 
+/* A file or directory of the host that the sandbox shows. The client hands it over with the request
+ * (lib/ipc/handover.h); the path is for people. */
+struct request_mount {
+    const char *source, *target;
+    enum mount_access access;
+};
+
+enum { MOUNT_REQUEST_FIELD_COUNT = 3 };
+extern const struct json_field mount_request_fields[MOUNT_REQUEST_FIELD_COUNT];
+
+/* A row for the member `mounts` in a table for `type`. */
+#define MOUNTS_REQUEST_FIELD(type)                                                                 \
+    {                                                                                              \
+        "mounts", JSON_KIND_OBJECTS, JSON_AT(type, mounts),                                        \
+            .max = REQUEST_MOUNTS_MAX, .optional = true,                                           \
+            .item_size = sizeof(struct request_mount),                                             \
+            .doc = "Files and directories of the host that it shows; the sandboxer command hands " \
+                   "them over on the unix socket.",                                                \
+            JSON_FIELDS(mount_request_fields)                                                      \
+    }
+
+/* Checks what the table cannot express. */
+int request_mounts_check(const struct json_objects *mounts, struct err *e);
+/* Item i of a list of struct request_mount. */
+const struct request_mount *request_mount_at(const struct json_objects *mounts, size_t i);
+/* The most access that one of them has: none, ro or rw. */
+enum workspace_access request_mounts_access(const struct json_objects *mounts);
+void request_mounts_put(const struct json_objects *mounts, struct json_writer *w);
+
 struct create_request {
     const char *name;     /* NULL: none */
     const char *profile;  /* NULL: the snapshot's, or profile.sandbox-canary */
@@ -116,7 +150,8 @@ struct create_request {
     } workspace;
     struct json_map inputs; /* name → host path or value */
     struct json_map labels;
-    struct json_map env; /* of every program in it */
+    struct json_map env;        /* of every program in it */
+    struct json_objects mounts; /* struct request_mount */
     struct request_settings settings;
     int64_t ttl_ns; /* 0: the profile's default */
     enum request_end on_timeout;

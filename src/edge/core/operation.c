@@ -96,18 +96,27 @@ static int copy_client_fd(int fd)
     return fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 3);
 }
 
-/* Copies the client's descriptors, for the process that opens a host directory with the rights of
- * that user. */
-static void copy_client_fds(struct creation *n)
+static bool names_host_files(const struct create_request *q)
 {
-    const struct json_map *inputs = &n->request.inputs;
+    for (size_t i = 0; i < q->inputs.n; i++)
+        if (strcmp(q->inputs.p[i].key, "repo") == 0)
+            return true;
+    return q->mounts.n;
+}
 
-    for (size_t i = 0; n->call->x && i < inputs->n; i++)
-        if (strcmp(inputs->p[i].key, "repo") == 0 && n->client.connection < 0) {
-            n->client.connection = copy_client_fd(http_connection_fd(n->call->x));
-            n->client.handed = copy_client_fd(http_received_fd(n->call->x));
-        }
-    n->op.client = &n->client;
+void client_init(struct call *c, struct control_client *client)
+{
+    *client = (struct control_client){ -1, -1 };
+    call_own_fd(c, &client->connection);
+    call_own_fd(c, &client->handed);
+}
+
+void client_copy(struct call *c, const struct create_request *q, struct control_client *client)
+{
+    if (!c->x || !names_host_files(q) || client->connection >= 0)
+        return;
+    client->connection = copy_client_fd(http_connection_fd(c->x));
+    client->handed = copy_client_fd(http_received_fd(c->x));
 }
 
 void *creation_new(struct call *c, size_t size, creation_fn *done)
@@ -119,8 +128,7 @@ void *creation_new(struct call *c, size_t size, creation_fn *done)
         .caller = &c->caller, .request = &n->request, .body = c->body, .done = done
     };
     call_own_arena(c, &n->op.arena, 0); /* control sets its limit */
-    call_own_fd(c, &n->client.connection);
-    call_own_fd(c, &n->client.handed);
+    client_init(c, &n->client);
     return n;
 }
 
@@ -129,7 +137,8 @@ static void start_allowed_creation(struct call *c)
     struct creation *n = c->state;
 
     call_ref(c);
-    copy_client_fds(n);
+    client_copy(c, &n->request, &n->client);
+    n->op.client = &n->client;
     control_create(c->api->control, &n->op);
 }
 

@@ -31,6 +31,11 @@ struct store_listing {
 void call_list(struct call *c, const struct store_query *q, size_t bytes,
                const struct json_shape *shape);
 
+/* Copies of the client's descriptors, for the process that opens host files with the rights of that
+ * user; owned by the call. client_copy() makes them if the request names such files. */
+void client_init(struct call *c, struct control_client *client);
+void client_copy(struct call *c, const struct create_request *q, struct control_client *client);
+
 /* The creation of a sandbox for a call. */
 struct creation {
     struct call *call;

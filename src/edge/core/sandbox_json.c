@@ -145,6 +145,8 @@ static const struct json_field unsynced_fields[] = {
 };
 static const struct json_shape unsynced_answer = { "Unsynced", JSON_FIELDS(unsynced_fields) };
 
+static const struct json_shape mount_answer = { "Mount", JSON_FIELDS(mount_request_fields) };
+
 static const struct json_field sandbox_fields[] = {
     { "sandbox_id", JSON_KIND_CHARS, RECORD(id), .required = true },
     { "name", JSON_KIND_CHARS, RECORD(name), .optional = true },
@@ -164,6 +166,8 @@ static const struct json_field sandbox_fields[] = {
     { "workdir", JSON_KIND_TEXT, .write = write_request_member },
     { "caps", JSON_KIND_TEXTS, .write = write_request_member },
     { "hostname", JSON_KIND_TEXT, .write = write_request_member },
+    { "mounts", JSON_KIND_OBJECTS, .schema = "Mount", JSON_FIELDS(mount_request_fields),
+      .write = write_request_member },
     { "setup_metadata", JSON_KIND_OBJECT, .write = write_request_member },
     { "workspace", JSON_KIND_OBJECT, .write = write_workspace },
     { "created_at", JSON_KIND_TIME, RECORD(created_ns), .required = true },
@@ -203,7 +207,8 @@ static const struct json_field sandbox_fields[] = {
 static const struct json_shape sandbox_answer = { "Sandbox", JSON_FIELDS(sandbox_fields) };
 
 const struct json_shape *const answers_sandbox[] = {
-    &sandbox_answer, &kept_answer, &unsynced_answer, &actuals_answer, &quote_answer, NULL,
+    &sandbox_answer, &kept_answer, &unsynced_answer, &mount_answer, &actuals_answer,
+    &quote_answer,   NULL,
 };
 
 static void fill_detail(struct sandbox_answer *a, struct arena *arena)

@@ -4,6 +4,7 @@
 #include "edge/core/exec.h"
 #include "base/own.h"
 #include "edge/core/guard.h"
+#include "edge/core/operation.h"
 #include "edge/rest/routes.h"
 
 #define RUN_PROFILE "profile.run"
@@ -12,6 +13,7 @@ struct one_shot {
     struct call *call;
     struct create_op op;
     struct create_request request;
+    struct control_client client;
     struct run_request asked;
     const struct exec_encoder *encoder;
 };
@@ -38,6 +40,7 @@ static void create_one_shot(struct call *c)
     struct one_shot *o = c->state;
 
     call_ref(c);
+    client_copy(c, &o->request, &o->client);
     control_create(c->api->control, &o->op);
 }
 
@@ -60,9 +63,13 @@ static void rest_run_one_shot(struct call *c)
     o->request.egress = o->asked.egress;
     o->request.image = o->asked.image;
     o->request.settings = o->asked.settings;
-    o->op = (struct create_op){
-        .caller = &c->caller, .request = &o->request, .one_shot = true, .done = on_one_shot_created
-    };
+    o->request.mounts = o->asked.mounts;
+    client_init(c, &o->client);
+    o->op = (struct create_op){ .caller = &c->caller,
+                                .request = &o->request,
+                                .client = &o->client,
+                                .one_shot = true,
+                                .done = on_one_shot_created };
     call_own_arena(c, &o->op.arena, 0); /* control sets its limit */
     guard_request_create(c, &o->op, create_one_shot);
 }

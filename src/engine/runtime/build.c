@@ -71,13 +71,29 @@ static int take_identity(struct sandbox_build *b, struct err *e)
     return identity_take(b->supply, &b->identity, e);
 }
 
+/* A client that is not root has its own rights alone inside: its files are those of the sandbox's
+ * default user, and files of other owners have none. Root's mounts are mapped like those of 'run'. */
+static int map_granter(struct sandbox_build *b, struct err *e)
+{
+    const uint32_t disk[2] = { b->granted.uid, b->granted.gid },
+                   inside[2] = { b->plan->uid, b->plan->gid };
+
+    if (!(b->plan->flags & PLAN_GRANTED) || !b->is_root || b->granted.uid == 0)
+        return 0;
+    return identity_map_client(&b->identity, disk, inside, &b->granter, e);
+}
+
 /* The child runs already: it needs the namespace only when it maps owners. */
 static int map_identity(struct sandbox_build *b, struct err *e)
 {
     struct identity_want want = { b->plan->uid, b->plan->gid, b->plan->pids };
-    int r = identity_map(b->supply, &want, &b->identity, e);
+    int fds[2], r = identity_map(b->supply, &want, &b->identity, e);
 
-    return r < 0 ? r : send_child_fds(b, 0, &b->identity.userns, 1, e);
+    if (r >= 0)
+        r = map_granter(b, e);
+    fds[0] = b->identity.userns;
+    fds[1] = b->granter;
+    return r < 0 ? r : send_child_fds(b, 0, fds, b->granter < 0 ? 1 : 2, e);
 }
 
 static int refuse_missing(const struct sandbox_build *b, struct err *e)
@@ -394,7 +410,7 @@ int build_sandbox(struct sandbox_build *b, struct err *e)
     b->identity = (struct sandbox_identity){ .range_lock = -1, .userns = -1 };
     cgroup_init(&b->cgroup);
     b->groups = b->assign = -1;
-    b->network = b->child_sync = b->launcher_sync = b->pidfd = b->changes = -1;
+    b->network = b->child_sync = b->launcher_sync = b->pidfd = b->changes = b->granter = -1;
     listeners_init(&b->listeners);
     for (size_t i = 0; i < BUILD_HOST_VIEWS; i++)
         b->host_views[i] = BUILD_VIEW_UNKNOWN;
@@ -407,6 +423,7 @@ int build_sandbox(struct sandbox_build *b, struct err *e)
     drop_fd(&b->groups);
     drop_fd(&b->launcher_sync);
     drop_fd(&b->network);
+    drop_fd(&b->granter);
     listeners_done(&b->listeners);
     return r;
 }

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "lib/ipc/listeners.h"
 #include "engine/runtime/cgroup.h"
+#include "engine/runtime/granted.h"
 #include "engine/runtime/host_mounts.h"
 #include "engine/runtime/identity.h"
 #include "engine/runtime/launch.h"
@@ -43,6 +44,8 @@ struct sandbox_build {
      * only the child is blocked, which has a deadline. */
     int layers[PLAN_LAYERS_MAX];
     int mounts[PLAN_MOUNTS_MAX];
+    struct granted granted; /* with PLAN_GRANTED: its descriptors are in `mounts` */
+    int granter; /* … and a user namespace that maps the client's ids alone; -1: none */
 
     struct sandbox_identity identity;
     struct cgroup cgroup;

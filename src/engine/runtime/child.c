@@ -81,6 +81,8 @@ static int receive_user(struct sandbox_build *b, struct err *e)
     r = receive_from_launcher(b, &what, &fds, e);
     if (r >= 0)
         b->identity.userns = take_fd(&fds.fd[0]);
+    if (r >= 0 && fds.n > 1)
+        b->granter = take_fd(&fds.fd[1]);
     return r;
 }
 

@@ -105,8 +105,12 @@ static pid_t start_holder(void)
                  &launcher);
 }
 
-static int map_holder(pid_t pid, const uint32_t inside[2], uint32_t outside, uint32_t count,
-                      int *ret, struct err *e)
+/* The ids of a user namespace, for users and for groups. */
+struct userns_ids {
+    uint32_t inside[2], outside[2], count;
+};
+
+static int map_holder(pid_t pid, const struct userns_ids *ids, int *ret, struct err *e)
 {
     char path[64];
 
@@ -114,7 +118,7 @@ static int map_holder(pid_t pid, const uint32_t inside[2], uint32_t outside, uin
         int r;
 
         snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, i ? "gid_map" : "uid_map");
-        r = idmap_write(path, inside[i], outside, count, e);
+        r = idmap_write(path, ids->inside[i], ids->outside[i], ids->count, e);
         if (r < 0)
             return r;
     }
@@ -123,17 +127,16 @@ static int map_holder(pid_t pid, const uint32_t inside[2], uint32_t outside, uin
     return *ret < 0 ? err_sys(e, "opening %s", path) : 0;
 }
 
-static int make_userns(const uint32_t inside[2], uint32_t outside, uint32_t count, int *ret,
-                       struct err *e)
+static int make_userns(uint32_t maker, const struct userns_ids *ids, int *ret, struct err *e)
 {
     pid_t pid;
-    int saved, r = become_maker(outside, e);
+    int saved, r = become_maker(maker, e);
 
     if (r < 0)
         return r;
     pid = start_holder();
     saved = errno;
-    r = become_ourselves(outside, e);
+    r = become_ourselves(maker, e);
     errno = saved;
     if (pid < 0 && (errno == EPERM || errno == ENOSPC))
         return err_set(
@@ -143,7 +146,7 @@ static int make_userns(const uint32_t inside[2], uint32_t outside, uint32_t coun
     if (pid < 0)
         return err_sys(e, "creating a user namespace");
     if (r >= 0)
-        r = map_holder(pid, inside, outside, count, ret, e);
+        r = map_holder(pid, ids, ret, e);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     return r;
@@ -151,8 +154,7 @@ static int make_userns(const uint32_t inside[2], uint32_t outside, uint32_t coun
 
 /* The kernel takes the creator's RLIMIT_NPROC as the limit of the new namespace, but compares it
  * with all processes of the creator, including those of its other sandboxes. */
-static int make_limited_userns(const uint32_t inside[2], uint32_t count, uint32_t pids, int *ret,
-                               struct err *e)
+static int make_limited_userns(const struct userns_ids *ids, uint32_t pids, int *ret, struct err *e)
 {
     struct rlimit old, low;
     int r;
@@ -163,7 +165,7 @@ static int make_limited_userns(const uint32_t inside[2], uint32_t count, uint32_
     if (pids && (low.rlim_cur == RLIM_INFINITY || low.rlim_cur > pids + OWN_PROCESSES))
         low.rlim_cur = pids + OWN_PROCESSES;
     setrlimit(RLIMIT_NPROC, &low);
-    r = make_userns(inside, 0, count, ret, e);
+    r = make_userns(0, ids, ret, e);
     setrlimit(RLIMIT_NPROC, &old);
     return r;
 }
@@ -177,16 +179,29 @@ int identity_take(enum identity_supply supply, struct sandbox_identity *ret, str
 int identity_map(enum identity_supply supply, const struct identity_want *want,
                  struct sandbox_identity *i, struct err *e)
 {
-    uint32_t zero[2] = { 0, 0 }, wanted[2] = { want->uid, want->gid };
+    const struct userns_ids range = { .outside = { i->first, i->first }, .count = PLAN_IDS },
+                            one = { .inside = { want->uid, want->gid }, .count = 1 };
 
     switch (supply) {
     case IDENTITY_RANGES:
-        return make_userns(zero, i->first, PLAN_IDS, &i->userns, e);
+        return make_userns(i->first, &range, &i->userns, e);
     case IDENTITY_MANY:
-        return make_limited_userns(zero, PLAN_IDS, want->pids, &i->userns, e);
+        return make_limited_userns(&range, want->pids, &i->userns, e);
     default:
-        return make_userns(wanted, 0, 1, &i->userns, e);
+        return make_userns(0, &one, &i->userns, e);
     }
+}
+
+/* The kernel reads the map of a mount from the disk to the machine: `inside` of the namespace are
+ * the ids on disk. */
+int identity_map_client(const struct sandbox_identity *i, const uint32_t disk[2],
+                        const uint32_t inside[2], int *ret, struct err *e)
+{
+    const struct userns_ids one = { .inside = { disk[0], disk[1] },
+                                    .outside = { i->first + inside[0], i->first + inside[1] },
+                                    .count = 1 };
+
+    return make_userns(i->first, &one, ret, e);
 }
 
 void identity_done(struct sandbox_identity *i)

@@ -34,6 +34,10 @@ int identity_take(enum identity_supply supply, struct sandbox_identity *ret, str
 /* Makes the user namespace that maps the ids; on failure they stay reserved. */
 int identity_map(enum identity_supply supply, const struct identity_want *want,
                  struct sandbox_identity *i, struct err *e);
+/* Makes a user namespace for mounts of a client's files: of all owners on disk it maps one user and
+ * one group, to ids inside. IDENTITY_RANGES only. */
+int identity_map_client(const struct sandbox_identity *i, const uint32_t disk[2],
+                        const uint32_t inside[2], int *ret, struct err *e);
 void identity_done(struct sandbox_identity *i);
 
 /* Calls idmap_become_root() and reports the available ids. */

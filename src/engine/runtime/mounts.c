@@ -90,6 +90,21 @@ int mounts_restrict(int tree, uint64_t attributes, int userns, struct err *e)
     return 0;
 }
 
+int mounts_restrict_mapped(int tree, uint64_t attributes, int userns, struct err *e)
+{
+    struct mount_attr attr = { .attr_set = attributes | MOUNT_ATTR_IDMAP,
+                               .propagation = MS_PRIVATE,
+                               .userns_fd = (unsigned)userns };
+
+    if (sys_mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) == 0)
+        return 0;
+    if (errno != EINVAL && errno != EPERM)
+        return err_sys(e, "mapping owners");
+    return err_set(e, ERR_UNSUPPORTED,
+                   "its file system, or one that is mounted below it, cannot map owners; mount a "
+                   "directory of a local file system, or copy the files with 'sandboxer cp'");
+}
+
 int mounts_find(int root, const char *path, int *ret, struct err *e)
 {
     int fd = sys_openat2(root, path, O_PATH, 0, IN_ROOT);

@@ -29,6 +29,9 @@ int mounts_copy_bare(int dir, const char *path, int *ret, struct err *e);
  * file systems that do not support it stay unmapped. */
 int mounts_restrict(int tree, uint64_t attributes, int userns, struct err *e);
 
+/* The same for a tree whose owners must be mapped: -ERR_UNSUPPORTED if a file system in it cannot. */
+int mounts_restrict_mapped(int tree, uint64_t attributes, int userns, struct err *e);
+
 /* Attaches a detached mount at path below root; the path must exist. */
 int mounts_attach(int tree, int root, const char *path, struct err *e);
 /* The same if every component of path was made by us or by the kernel, so that none is a link. */

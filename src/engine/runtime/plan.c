@@ -196,6 +196,7 @@ static int check_source(uint32_t root, uint32_t last, const char *path, const ch
 
 static int check_plan_sources(const struct plan *p, struct err *e)
 {
+    bool granted = false;
     int r = 0;
 
     for (uint32_t i = 0; i < p->n_layers && r >= 0; i++)
@@ -205,10 +206,17 @@ static int check_plan_sources(const struct plan *p, struct err *e)
 
         if (m->flags & ~(uint32_t)PLAN_MOUNT_FLAGS_ALL_)
             return err_set(e, ERR_INVALID, "a mount has unknown flags");
+        granted |= m->root == PLAN_GRANT;
         r = plan_check_target(m->target, e);
-        if (r >= 0)
+        if (r >= 0 && m->root != PLAN_GRANT)
             r = check_source(m->root, PLAN_ROOTS_MAX, m->source, m->target, e);
+        else if (r >= 0 && m->source[0])
+            r = err_set(e, ERR_INVALID, "%s: a granted mount has a path", m->target);
     }
+    if (r >= 0 && granted != !!(p->flags & PLAN_GRANTED))
+        r = err_set(e, ERR_INVALID,
+                    "the launch plan has granted mounts without their socket, or "
+                    "the socket without such mounts");
     return r;
 }
 
@@ -269,7 +277,8 @@ int plan_check_sources(const struct plan *p, size_t n_roots, bool store, bool tr
             r = err_set(e, ERR_DENIED,
                         "the plan uses a layer of the store, but this launcher has no store");
     for (uint32_t i = 0; i < p->n_mounts && r >= 0; i++)
-        r = check_supply(p->mounts[i].root, p->mounts[i].target, n_roots, trusted, e);
+        if (p->mounts[i].root != PLAN_GRANT)
+            r = check_supply(p->mounts[i].root, p->mounts[i].target, n_roots, trusted, e);
     return r;
 }
 
@@ -322,7 +331,7 @@ static size_t count_plan_fds(const struct plan *p)
         n += p->layers[i].root == 0;
     for (uint32_t i = 0; i < p->n_mounts; i++)
         n += p->mounts[i].root == 0;
-    return n;
+    return n + !!(p->flags & PLAN_GRANTED);
 }
 
 int plan_check_fds(const struct plan *p, const int *fds, size_t n, struct err *e)
@@ -341,5 +350,7 @@ int plan_check_fds(const struct plan *p, const int *fds, size_t n, struct err *e
     for (uint32_t i = 0; i < p->n_mounts && r >= 0; i++)
         if (p->mounts[i].root == 0)
             r = plan_check_file(*fds++, false, p->mounts[i].target, e);
+    if (r >= 0 && (p->flags & PLAN_GRANTED))
+        r = check_control_socket(*fds, e);
     return r;
 }

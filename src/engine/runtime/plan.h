@@ -19,6 +19,8 @@
  *                           preferably listening already, so that no connection is ever refused
  *     layers…               one per layer with root 0, uppermost first
  *     mounts…               one per mount with root 0
+ *     [granted]             with PLAN_GRANTED: a socket of the supervisor with the files of all
+ *                           mounts with root PLAN_GRANT (granted.h), also for an untrusted caller
  *
  * Only the used mounts are sent: the first plan_size() bytes. */
 #ifndef ENGINE_RUNTIME_PLAN_H
@@ -36,12 +38,13 @@
 
 enum {
     PLAN_MAGIC = 0x4e4c5053, /* "SPLN" */
-    PLAN_VERSION = 7,
+    PLAN_VERSION = 8,
     PLAN_LAYERS_MAX = 160,
     PLAN_MOUNTS_MAX = 32,
     PLAN_TARGET_MAX = 256,
     PLAN_ROOTS_MAX = 16,
     PLAN_STORE = PLAN_ROOTS_MAX + 1, /* of a layer: below --store of the launcher */
+    PLAN_GRANT = PLAN_ROOTS_MAX + 2, /* of a mount: the supervisor passes the file */
     PLAN_SOURCE_MAX = 512,
     PLAN_LAYER_MAX = 96,
     PLAN_IDS = IDMAP_IDS,
@@ -74,7 +77,8 @@ enum plan_flags {
     PLAN_AGAIN =
         1 << 12, /* continues a sandbox that existed: it is built even if its owner has used
                              up its share of the disk */
-    PLAN_FLAGS_ALL_ = (1 << 13) - 1,
+    PLAN_GRANTED = 1 << 13, /* has mounts with root PLAN_GRANT */
+    PLAN_FLAGS_ALL_ = (1 << 14) - 1,
 };
 
 enum plan_mount_flags {
@@ -85,7 +89,7 @@ enum plan_mount_flags {
 struct plan_mount {
     char target[PLAN_TARGET_MAX]; /* absolute and normal: no ".", "..", "//", trailing slash */
     uint32_t flags;
-    uint32_t root;                /* 0: the source is a descriptor; else the number of its root */
+    uint32_t root; /* 0: the source is a descriptor; else the number of its root, or PLAN_GRANT */
     char source[PLAN_SOURCE_MAX]; /* below that root: relative and normal, or "." for all of it */
 };
 

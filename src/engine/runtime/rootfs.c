@@ -538,28 +538,53 @@ int rootfs_scratch(struct sandbox_build *b, struct err *e)
     return r < 0 ? r : mounts_attach(tree, b->root, "run", e);
 }
 
+/* f: the grant of a mount; NULL: its file is a descriptor of the caller's. */
+static int place_mount(struct sandbox_build *b, uint32_t i, const struct granted_file *f,
+                       struct err *e)
+{
+    const struct plan_mount *m = &b->plan->mounts[i];
+    bool is_dir = f && f->is_dir;
+    struct stat st;
+    int r;
+
+    if (!f && fstat(b->mounts[i], &st) < 0)
+        return err_sys(e, "reading the attributes of the source of %s", m->target);
+    if (!f)
+        is_dir = S_ISDIR(st.st_mode);
+    act_as_sandbox_root(b);
+    r = is_dir ? mounts_place_dir(b->root, m->target, 0755, e)
+               : mounts_place_file(b->root, m->target, e);
+    act_as_launcher();
+    return r;
+}
+
+static int restrict_mount(struct sandbox_build *b, uint32_t i, bool granted, struct err *e)
+{
+    const struct plan_mount *m = &b->plan->mounts[i];
+    uint64_t attributes = m->flags & PLAN_MOUNT_RW ? LOCKED_DOWN : READ_ONLY;
+    int r;
+
+    if (!granted || b->granter < 0)
+        return mounts_restrict(b->mounts[i], attributes, b->is_root ? b->identity.userns : -1, e);
+    r = mounts_restrict_mapped(b->mounts[i], attributes, b->granter, e);
+    return err_wrap(e, r, "cannot mount at %s", m->target);
+}
+
 int rootfs_mounts(struct sandbox_build *b, struct err *e)
 {
-    for (uint32_t i = 0; i < b->plan->n_mounts; i++) {
-        const struct plan_mount *m = &b->plan->mounts[i];
-        struct stat st;
-        int r;
+    uint32_t at = 0;
+    int r = 0;
 
-        if (fstat(b->mounts[i], &st) < 0)
-            return err_sys(e, "reading the attributes of the source of %s", m->target);
-        act_as_sandbox_root(b);
-        r = S_ISDIR(st.st_mode) ? mounts_place_dir(b->root, m->target, 0755, e)
-                                : mounts_place_file(b->root, m->target, e);
-        act_as_launcher();
+    for (uint32_t i = 0; i < b->plan->n_mounts && r >= 0; i++) {
+        bool granted = b->plan->mounts[i].root == PLAN_GRANT;
+
+        r = place_mount(b, i, granted ? &b->granted.file[at++] : NULL, e);
         if (r >= 0)
-            r = mounts_restrict(b->mounts[i], m->flags & PLAN_MOUNT_RW ? LOCKED_DOWN : READ_ONLY,
-                                b->is_root ? b->identity.userns : -1, e);
+            r = restrict_mount(b, i, granted, e);
         if (r >= 0)
-            r = mounts_attach(b->mounts[i], b->root, m->target, e);
-        if (r < 0)
-            return r;
+            r = mounts_attach(b->mounts[i], b->root, b->plan->mounts[i].target, e);
     }
-    return 0;
+    return r;
 }
 
 int rootfs_pivot(struct sandbox_build *b, struct err *e)

@@ -48,6 +48,7 @@ struct server {
     bool released; /* nothing more is asked of us */
     bool mute;     /* an answer could not be sent: its recipient must see us go */
     bool is_root;
+    pid_t parent; /* the supervisor, for an untrusted peer */
     enum identity_supply supply;
     int init_fd, home_net;
     struct cgroup_host cgroups;
@@ -75,9 +76,12 @@ static int server_init(struct server *s, int sock, const struct server_options *
 {
     int r;
 
-    *s = (struct server){
-        .sock = sock, .options = o, .is_root = geteuid() == 0, .init_fd = -1, .home_net = -1
-    };
+    *s = (struct server){ .sock = sock,
+                          .options = o,
+                          .is_root = geteuid() == 0,
+                          .parent = getppid(),
+                          .init_fd = -1,
+                          .home_net = -1 };
     cgroup_host_open(&s->cgroups, "/sys/fs/cgroup", o->tag);
     if (o->store)
         cgroup_host_disk(&s->cgroups, o->store);
@@ -152,8 +156,23 @@ static void keep_live_sandbox(struct server *s, struct sandbox_build *b)
     identity_done(&b->identity);
 }
 
+/* Takes the files of granted mounts from their socket. */
+static int take_granted(const struct server *s, struct sandbox_build *b, int sock, struct err *e)
+{
+    uint32_t at = 0;
+    int r = granted_receive(sock, s->options->untrusted ? s->parent : 0, &b->granted, e);
+
+    if (r >= 0)
+        r = granted_check(&b->granted, b->plan, e);
+    for (uint32_t i = 0; i < b->plan->n_mounts && r >= 0; i++)
+        if (b->plan->mounts[i].root == PLAN_GRANT)
+            b->mounts[i] = take_fd(&b->granted.fd[at++]);
+    return r;
+}
+
 /* Moves the plan's descriptors to their places in the build. */
-static void place_plan_fds(struct sandbox_build *b, struct ipc_fds *fds)
+static int place_plan_fds(const struct server *s, struct sandbox_build *b, struct ipc_fds *fds,
+                          struct err *e)
 {
     const struct plan *p = b->plan;
     size_t at = 0;
@@ -164,6 +183,7 @@ static void place_plan_fds(struct sandbox_build *b, struct ipc_fds *fds)
         b->layers[i] = p->layers[i].root ? -1 : take_fd(&fds->fd[at++]);
     for (uint32_t i = 0; i < p->n_mounts; i++)
         b->mounts[i] = p->mounts[i].root ? -1 : take_fd(&fds->fd[at++]);
+    return p->flags & PLAN_GRANTED ? take_granted(s, b, fds->fd[at], e) : 0;
 }
 
 static void close_plan_fds(struct sandbox_build *b)
@@ -174,6 +194,7 @@ static void close_plan_fds(struct sandbox_build *b)
         drop_fd(&b->layers[i]);
     for (uint32_t i = 0; i < b->plan->n_mounts; i++)
         drop_fd(&b->mounts[i]);
+    granted_done(&b->granted);
 }
 
 static int check_launch_request(struct server *s, const struct launch_create *m,
@@ -211,8 +232,9 @@ static void serve_create(struct server *s, const void *message, struct ipc_fds *
     int given[3], r = check_launch_request(s, m, fds, &e);
 
     if (r >= 0) {
-        place_plan_fds(&b, fds);
-        r = build_sandbox(&b, &e);
+        r = place_plan_fds(s, &b, fds, &e);
+        if (r >= 0)
+            r = build_sandbox(&b, &e);
         close_plan_fds(&b);
     }
     if (r < 0) {

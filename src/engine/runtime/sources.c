@@ -86,9 +86,9 @@ int build_sources(struct sandbox_build *b, bool by_path, struct err *e)
         else if (!by_path && !p->layers[i].root)
             r = replace_by_tree(b, &b->layers[i], e);
     for (uint32_t i = 0; i < p->n_mounts && r >= 0; i++)
-        if (by_path && p->mounts[i].root)
+        if (by_path && p->mounts[i].root && p->mounts[i].root != PLAN_GRANT)
             r = tree_below(b, p->mounts[i].root, p->mounts[i].source, false, &b->mounts[i], e);
-        else if (!by_path && !p->mounts[i].root)
+        else if (!by_path && b->mounts[i] >= 0)
             r = replace_by_tree(b, &b->mounts[i], e);
     return r;
 }

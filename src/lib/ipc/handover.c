@@ -1,142 +1,109 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/ipc/handover.h"
 
-#include <errno.h>
-#include <stdint.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/own.h"
-#include "lib/ipc/channel.h"
+#include "lib/ipc/credentials.h"
 
-enum { HANDOVER_MAGIC = 0x44484f53 /* "SOHD" */, HANDOVER_VERSION = 1 };
+enum { HANDOVER_MAGIC = 0x44484f53 /* "SOHD" */, HANDOVER_VERSION = 2 };
 
+/* Only the used files are sent. */
 struct handover_message {
-    uint32_t magic, version, writable, pad;
+    uint32_t magic, version, n, pad;
+    struct handover_file file[HANDOVER_FILES_MAX];
 };
 
-/* The type of lengths differs between glibc and musl. */
-typedef __typeof__(((struct msghdr *)0)->msg_controllen) handover_length_;
-
-union handover_control {
-    struct cmsghdr head;
-    char room[CMSG_SPACE(sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
-};
-
-static int send_handover(int sock, int dir, bool writable, struct err *e)
+static size_t handover_size(size_t n)
 {
-    const struct ucred self = { .pid = getpid(), .uid = geteuid(), .gid = getegid() };
-    struct handover_message m = { HANDOVER_MAGIC, HANDOVER_VERSION, writable, 0 };
-    union handover_control control = { 0 };
-    struct iovec part = { &m, sizeof m };
-    struct msghdr h = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
-    };
-    struct cmsghdr *c = CMSG_FIRSTHDR(&h);
-
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = (handover_length_)CMSG_LEN(sizeof dir);
-    memcpy(CMSG_DATA(c), &dir, sizeof dir);
-    c = (struct cmsghdr *)(void *)(control.room + CMSG_SPACE(sizeof(int)));
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_CREDENTIALS;
-    c->cmsg_len = (handover_length_)CMSG_LEN(sizeof self);
-    memcpy(CMSG_DATA(c), &self, sizeof self);
-    return sendmsg(sock, &h, MSG_NOSIGNAL) == (ssize_t)sizeof m
-               ? 0
-               : err_sys(e, "handing over a directory");
+    return offsetof(struct handover_message, file) + n * sizeof(struct handover_file);
 }
 
-int handover_make(int dir, bool writable, int *ret, struct err *e)
+void handover_done(struct handover *h)
 {
-    AUTO_CLOSE int ours = -1, theirs = -1;
-    int pair[2], r = ipc_pair(pair, e);
-
-    if (r < 0)
-        return r;
-    ours = pair[0];
-    theirs = pair[1];
-    r = send_handover(ours, dir, writable, e);
-    if (r >= 0)
-        *ret = take_fd(&theirs);
-    return r;
+    for (size_t i = 0; i < h->n; i++)
+        drop_fd(&h->fd[i]);
+    h->n = 0;
 }
 
-/* Reads the control data of a message: false unless it is one descriptor and the credentials. */
-static bool collect_control_data(const struct msghdr *h, int *ret_dir, struct handover_sender *ret)
+/* How many files there may be, of which the first one is this. */
+static size_t most_files(const struct handover_file *first)
 {
-    size_t n_fds = 0, n_senders = 0, at = 0;
-
-    while (at + sizeof(struct cmsghdr) <= (size_t)h->msg_controllen) {
-        const struct cmsghdr *c = (const void *)((const char *)h->msg_control + at);
-        size_t n = (size_t)c->cmsg_len - CMSG_LEN(0);
-        struct ucred sender;
-
-        if (c->cmsg_len < sizeof *c)
-            break;
-        at += CMSG_ALIGN((size_t)c->cmsg_len);
-        if (c->cmsg_level != SOL_SOCKET)
-            continue;
-        if (c->cmsg_type == SCM_CREDENTIALS && n == sizeof sender) {
-            memcpy(&sender, CMSG_DATA(c), sizeof sender);
-            *ret = (struct handover_sender){ sender.uid, sender.gid };
-            n_senders++;
-        }
-        for (size_t i = 0; c->cmsg_type == SCM_RIGHTS && i < n / sizeof(int); i++) {
-            int fd;
-
-            memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-            if (n_fds++ == 0)
-                *ret_dir = fd;
-            else
-                close(fd);
-        }
-    }
-    return n_fds == 1 && n_senders == 1;
+    return first->use == HANDOVER_WORKSPACE ? HANDOVER_FILES_MAX : HANDOVER_MOUNTS_MAX;
 }
 
-static int receive_handover(int sock, int flags, int *ret_dir, bool *ret_writable,
-                            struct handover_sender *ret, struct err *e)
+int handover_add(struct handover *h, int *fd, const struct handover_file *f, struct err *e)
 {
-    struct handover_message m = { 0 };
-    union handover_control control = { 0 };
-    struct iovec part = { &m, sizeof m };
-    struct msghdr h = {
-        .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control
-    };
-    struct handover_sender sender = { (uid_t)-1, (gid_t)-1 };
-    AUTO_CLOSE int dir = -1;
-    struct stat st;
-    int on = 1;
-    ssize_t n;
-    bool whole;
-
-    if (setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0)
-        return err_set(e, ERR_DENIED, "the descriptor is not the socket of a client");
-    n = recvmsg(sock, &h, flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    whole = n >= 0 && collect_control_data(&h, &dir, &sender);
-    if (n != (ssize_t)sizeof m || !whole || (h.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
-        m.magic != HANDOVER_MAGIC || m.version != HANDOVER_VERSION || m.writable > 1)
-        return err_set(e, ERR_DENIED, "the client handed over no directory");
-    if (fstat(dir, &st) < 0 || !S_ISDIR(st.st_mode))
-        return err_set(e, ERR_INVALID, "the client handed over something that is no directory");
-    *ret = sender;
-    *ret_writable = m.writable;
-    *ret_dir = take_fd(&dir);
+    if (h->n && h->n == most_files(&h->file[0]))
+        return err_set(e, ERR_TOO_BIG, "more than %d mounts", HANDOVER_MOUNTS_MAX);
+    h->file[h->n] = *f;
+    h->fd[h->n++] = take_fd(fd);
     return 0;
 }
 
-int handover_take(int sock, int *ret_dir, bool *ret_writable, struct handover_sender *ret,
-                  struct err *e)
+int handover_make(const struct handover *h, int *ret, struct err *e)
 {
-    return receive_handover(sock, 0, ret_dir, ret_writable, ret, e);
+    const struct credentials self = credentials_own();
+    struct handover_message m = { HANDOVER_MAGIC, HANDOVER_VERSION, (uint32_t)h->n, 0, { { 0 } } };
+
+    memcpy(m.file, h->file, h->n * sizeof m.file[0]);
+    return err_wrap(e, credentials_send(&self, &m, handover_size(h->n), h->fd, h->n, ret, e),
+                    "handing over files");
 }
 
-int handover_peek(int sock, int *ret_dir, bool *ret_writable, struct handover_sender *ret,
-                  struct err *e)
+/* Of a message whose files are all there. */
+static bool is_handover_file(const struct handover_message *m, size_t i)
 {
-    return receive_handover(sock, MSG_PEEK, ret_dir, ret_writable, ret, e);
+    const struct handover_file *f = &m->file[i];
+
+    return f->writable <= 1 && memchr(f->target, 0, sizeof f->target) &&
+           (f->use == HANDOVER_MOUNT || (f->use == HANDOVER_WORKSPACE && i == 0));
+}
+
+static bool is_handover(const struct handover_message *m, size_t size, size_t n_fds)
+{
+    if (size < handover_size(0) || m->magic != HANDOVER_MAGIC || m->version != HANDOVER_VERSION ||
+        m->n == 0 || m->n > HANDOVER_FILES_MAX || size != handover_size(m->n) || n_fds != m->n ||
+        m->n > most_files(&m->file[0]))
+        return false;
+    for (size_t i = 0; i < m->n; i++)
+        if (!is_handover_file(m, i))
+            return false;
+    return true;
+}
+
+static int check_handed_type(const struct handover_file *f, int fd, struct err *e)
+{
+    struct stat st;
+    bool known = fstat(fd, &st) == 0;
+
+    if (known && (S_ISDIR(st.st_mode) || (f->use == HANDOVER_MOUNT && S_ISREG(st.st_mode))))
+        return 0;
+    return f->use == HANDOVER_MOUNT
+               ? err_set(e, ERR_INVALID,
+                         "the file for %.120s is neither a directory nor a regular file", f->target)
+               : err_set(e, ERR_INVALID, "the client handed over something that is no directory");
+}
+
+int handover_take(int sock, bool peek, struct handover *ret, struct err *e)
+{
+    struct handover_message m;
+    struct credentials sender;
+    struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
+    ssize_t n = credentials_receive(sock, peek, &m, sizeof m, &fds, &sender, e);
+    int r = 0;
+
+    if (n < 0 || !is_handover(&m, (size_t)n, fds.n))
+        return err_set(e, ERR_DENIED, "the client handed over no files");
+    for (size_t i = 0; i < m.n && r >= 0; i++)
+        r = check_handed_type(&m.file[i], fds.fd[i], e);
+    if (r < 0)
+        return r;
+    *ret = (struct handover){ .n = m.n, .uid = sender.uid, .gid = sender.gid };
+    memcpy(ret->file, m.file, m.n * sizeof m.file[0]);
+    for (size_t i = 0; i < m.n; i++)
+        ret->fd[i] = take_fd(&fds.fd[i]);
+    return 0;
 }

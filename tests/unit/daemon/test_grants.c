@@ -211,13 +211,35 @@ TEST(a_directory_that_was_replaced_is_not_opened)
     CHECK_INT(grant_open(&g, "sbx_1", &found, &dir, &e), -ERR_DENIED);
 }
 
+static int pass_directory(int dir, bool writable, int *ret, struct err *err)
+{
+    struct handover h AUTO(handover_done) = { .n = 0 };
+    int r = handover_add(
+        &h, &dir, &(struct handover_file){ .use = HANDOVER_WORKSPACE, .writable = writable }, err);
+
+    return r < 0 ? r : handover_make(&h, ret, err);
+}
+
 static int hand_over(const char *path, bool writable)
 {
-    AUTO_CLOSE int dir = openat(s.dir, path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int ret;
 
-    CHECK_OK(handover_make(dir, writable, &ret, &e), e);
+    CHECK_OK(
+        pass_directory(openat(s.dir, path, O_PATH | O_DIRECTORY | O_CLOEXEC), writable, &ret, &e),
+        e);
     return ret;
+}
+
+/* As the supervisor serves a request of the control plane. */
+static int grant_handed(const char *sandbox, int sock, bool writable)
+{
+    struct handover h AUTO(handover_done) = { .n = 0 };
+    struct client client;
+    int r = handover_take(sock, !sandbox, &h, &e);
+
+    if (r >= 0)
+        r = client_of_handover(sock, &h, &client, &e);
+    return r < 0 ? r : grant_make_handed(&g, sandbox, &client, &h, writable, &e);
 }
 
 TEST(a_directory_that_is_handed_over_needs_no_root)
@@ -227,11 +249,11 @@ TEST(a_directory_that_is_handed_over_needs_no_root)
 
     set_up();
     options.n_roots = 0;
-    CHECK_OK(grant_make_handed(&g, "sbx_1", hand_over("elsewhere", true), true, &e), e);
+    CHECK_OK(grant_handed("sbx_1", hand_over("elsewhere", true), true), e);
     CHECK_OK(grant_open(&g, "sbx_1", &found, &dir, &e), e);
     CHECK(found.writable && strstr(found.path, "/elsewhere"));
     /* The client decides whether it is written to. */
-    CHECK_OK(grant_make_handed(&g, "sbx_1", hand_over("elsewhere", false), true, &e), e);
+    CHECK_OK(grant_handed("sbx_1", hand_over("elsewhere", false), true), e);
     CHECK_OK(grant_open(&g, "sbx_1", &found, &dir, &e), e);
     CHECK(!found.writable);
 }
@@ -248,10 +270,10 @@ TEST(a_grant_that_is_only_checked_leaves_no_trace)
     CHECK_INT(grant_make_named(&g, NULL, accept_client(), 1, "work/link", true, &e), -ERR_DENIED);
     sock = hand_over("elsewhere", true);
     for (int i = 0; i < 3; i++)
-        CHECK_OK(grant_make_handed(&g, NULL, sock, true, &e), e);
+        CHECK_OK(grant_handed(NULL, sock, true), e);
     CHECK_INT(grant_open(&g, "sbx_1", &found, &dir, &e), -ERR_NOT_FOUND);
-    CHECK_OK(grant_make_handed(&g, "sbx_1", sock, true, &e), e);
-    CHECK_INT(grant_make_handed(&g, NULL, sock, true, &e), -ERR_DENIED); /* it was taken */
+    CHECK_OK(grant_handed("sbx_1", sock, true), e);
+    CHECK_INT(grant_handed(NULL, sock, true), -ERR_DENIED); /* it was taken */
     CHECK_OK(grant_open(&g, "sbx_1", &found, &dir, &e), e);
 }
 
@@ -274,7 +296,7 @@ TEST(a_handover_is_its_senders)
         if (setresgid(OTHER, OTHER, OTHER) < 0 || setresuid(OTHER, OTHER, OTHER) < 0)
             _exit(2);
         dir = openat(s.dir, "elsewhere", O_PATH | O_DIRECTORY | O_CLOEXEC);
-        if (dir < 0 || handover_make(dir, true, &sock, NULL) < 0 ||
+        if (dir < 0 || pass_directory(dir, true, &sock, NULL) < 0 ||
             ipc_send(pair[0], "x", 1, &sock, 1, NULL) < 0)
             _exit(3);
         _exit(0);
@@ -288,7 +310,7 @@ TEST(a_handover_is_its_senders)
         CHECK_INT(ipc_recv(pair[1], &byte, 1, &got, &e), 1);
         held = got.fd[0];
     }
-    CHECK_INT(grant_make_handed(&g, "sbx_1", held, true, &e), -ERR_DENIED);
+    CHECK_INT(grant_handed("sbx_1", held, true), -ERR_DENIED);
 }
 
 TEST(what_is_no_handover_is_refused)
@@ -297,13 +319,13 @@ TEST(what_is_no_handover_is_refused)
 
     set_up();
     CHECK_OK(ipc_pair(pair, &e), e);
-    CHECK_INT(grant_make_handed(&g, "sbx_1", pair[0], true, &e), -ERR_DENIED); /* nothing in it */
+    CHECK_INT(grant_handed("sbx_1", pair[0], true), -ERR_DENIED); /* nothing in it */
     dir = openat(s.dir, "work", O_PATH | O_DIRECTORY | O_CLOEXEC);
     CHECK_OK(ipc_send(pair[1], "0123456789abcdef", 16, &dir, 1, &e), e);
-    CHECK_INT(grant_make_handed(&g, "sbx_1", pair[0], true, &e), -ERR_DENIED); /* something else */
-    CHECK_INT(grant_make_handed(&g, "sbx_1", accept_client(), true, &e), -ERR_DENIED);
-    CHECK_INT(grant_make_handed(&g, "sbx_1", dir, true, &e), -ERR_DENIED);
+    CHECK_INT(grant_handed("sbx_1", pair[0], true), -ERR_DENIED); /* something else */
+    CHECK_INT(grant_handed("sbx_1", accept_client(), true), -ERR_DENIED);
+    CHECK_INT(grant_handed("sbx_1", dir, true), -ERR_DENIED);
     sock = hand_over("work", true);
-    CHECK_OK(grant_make_handed(&g, "sbx_1", sock, true, &e), e);
-    CHECK_INT(grant_make_handed(&g, "sbx_1", sock, true, &e), -ERR_DENIED); /* good once */
+    CHECK_OK(grant_handed("sbx_1", sock, true), e);
+    CHECK_INT(grant_handed("sbx_1", sock, true), -ERR_DENIED); /* good once */
 }

@@ -39,7 +39,8 @@ CHANGE(magic, p->magic = 0)
 CHANGE(version, p->version++)
 CHANGE(size, p->size++)
 CHANGE(flags, p->flags = PLAN_FLAGS_ALL_ + 1)
-CHANGE(all_flags, p->flags = PLAN_FLAGS_ALL_ & ~(uint32_t)PLAN_PREPARED)
+CHANGE(all_flags, p->flags = PLAN_FLAGS_ALL_ & ~(uint32_t)(PLAN_PREPARED | PLAN_GRANTED))
+CHANGE(granted_nothing, p->flags = PLAN_GRANTED)
 CHANGE(prepared, p->flags = PLAN_PREPARED | PLAN_LISTENER)
 CHANGE(prepared_ephemeral, p->flags = PLAN_PREPARED | PLAN_EPHEMERAL)
 CHANGE(prepared_owned, p->flags = PLAN_PREPARED; memcpy(p->owner.key, "o-a", 4))
@@ -126,6 +127,7 @@ TEST(each_field_at_its_bounds)
         CASE(taken_capture, -ERR_INVALID),
         CASE(layers, -ERR_INVALID),
         CASE(all_layers, 0),
+        CASE(granted_nothing, -ERR_INVALID),
         CASE(mounts, -ERR_INVALID),
         CASE(mount_without_target, -ERR_INVALID),
         CASE(id_open, -ERR_INVALID),
@@ -288,6 +290,28 @@ TEST(who_may_give_what)
     below.flags |= PLAN_CHANGES;
     CHECK_INT(plan_check_sources(&below, 2, false, true, NULL), 0);
     CHECK_INT(plan_check_sources(&below, 2, false, false, NULL), -ERR_DENIED);
+}
+
+TEST(a_granted_mount_is_a_descriptor_of_the_supervisor)
+{
+    struct plan p = good_plan();
+    struct err e;
+    int pair[2], dir = open("/", O_PATH | O_CLOEXEC), fds[2];
+
+    CHECK_INT(plan_add_mount(&p, PLAN_GRANT, "", "/x", 0, NULL), 0);
+    CHECK_INT(plan_check(&p, sizeof p, NULL), -ERR_INVALID); /* without its socket */
+    p.flags |= PLAN_GRANTED;
+    CHECK_OK(plan_check(&p, sizeof p, &e), e);
+    CHECK_OK(plan_check_sources(&p, 0, false, false, &e), e); /* from an untrusted caller, too */
+    CHECK_OK(ipc_pair(pair, &e), e);
+    fds[0] = pair[0];
+    fds[1] = dir;
+    CHECK_INT(plan_check_fds(&p, fds, 2, NULL), -ERR_INVALID);
+    CHECK_INT(plan_check_fds(&p, fds, 1, NULL), -ERR_INVALID);
+    fds[1] = pair[1];
+    CHECK_OK(plan_check_fds(&p, fds, 2, &e), e);
+    snprintf(p.mounts[0].source, PLAN_SOURCE_MAX, "etc");
+    CHECK_INT(plan_check(&p, sizeof p, NULL), -ERR_INVALID);
 }
 
 TEST(mount_targets)
