@@ -107,13 +107,12 @@ int api_call_failed(const struct api_call *c, const struct err *e)
 static int hand_over(struct api_call *c, const char *path, int *fd, const struct handover_file *f)
 {
     struct err e;
-    int r = handover_add(&c->handover, fd, f, &e);
 
+    if (handover_add(&c->handover, fd, f, &e) < 0)
+        return verb_misused(c->verb, "--mount: %s", e.msg);
     drop_fd(&c->handed);
     c->host_file = path;
-    if (r >= 0)
-        r = handover_make(&c->handover, &c->handed, &e);
-    return r < 0 ? api_call_failed(c, &e) : 0;
+    return handover_make(&c->handover, &c->handed, &e) < 0 ? api_call_failed(c, &e) : 0;
 }
 
 static int fail_host_file(const struct api_call *c, const char *path, const char *as, int error)
