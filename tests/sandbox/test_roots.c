@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "box.h"
+#include "engine/runtime/granted.h"
 
 enum { PATH_ROOM = 192 };
 
@@ -237,6 +239,94 @@ BOX_TEST(magic_links_and_special_files)
     CHECK_OK(plan_add_mount(&p, 2, "null", "/x", 0, &e), e);
     CHECK_INT(try_create(&l, &p, NULL, 0), -ERR_INVALID);
     launcher_done(&l);
+}
+
+/* A socket with the files of a sandbox's mounts, as a supervisor passes it: from a child of the
+ * launcher's parent, or (`forged`) from a process that has the parent's user. */
+static int pass_granted(const char *id, const char *path, bool forged)
+{
+    struct granted g = { .uid = geteuid(), .gid = getegid(), .n = 1 };
+    struct ipc_fds got = { .n = 0 };
+    int pair[2], sock = -1, status = 0;
+    struct err e;
+    pid_t pid;
+    char byte;
+
+    snprintf(g.id, sizeof g.id, "%s", id);
+    g.file[0] = (struct granted_file){ .target = "/mnt/granted", .is_dir = 1 };
+    g.fd[0] = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    CHECK(g.fd[0] >= 0);
+    if (forged) {
+        CHECK_OK(granted_pass(&g, &sock, &e), e);
+        granted_done(&g);
+        return sock;
+    }
+    CHECK_OK(ipc_pair(pair, &e), e);
+    pid = fork();
+    if (pid == 0)
+        _exit(granted_pass(&g, &sock, NULL) < 0 || ipc_send(pair[0], "x", 1, &sock, 1, NULL) < 0);
+    CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
+    CHECK_INT(ipc_recv(pair[1], &byte, 1, &got, &e), 1);
+    granted_done(&g);
+    close(pair[0]);
+    close(pair[1]);
+    return got.fd[0];
+}
+
+BOX_TEST(a_peer_passes_on_what_the_supervisor_granted)
+{
+    char secret[PATH_ROOM];
+    struct launcher_options o;
+    struct yard y;
+    struct box b;
+
+    yard_init(&y);
+    o = options(&y, box_is_root());
+    path_of(&y, "secret", secret);
+    box_prepare_with(&b, &o);
+    add(&b, PLAN_GRANT, "", "/mnt/granted", 0);
+    b.plan.flags |= PLAN_GRANTED;
+    b.fds[1 + b.n_lent++] = pass_granted(b.plan.id, secret, false);
+    box_build(&b);
+    CHECK_SH(&b, "cat /mnt/granted/file; touch /mnt/granted/x 2>/dev/null || echo read-only", 0,
+             "secret\nread-only\n");
+    box_close(&b);
+    yard_done(&y);
+}
+
+BOX_TEST(an_untrusted_peer_forges_no_grant)
+{
+    char secret[PATH_ROOM];
+    struct launcher_options o;
+    struct launcher l;
+    struct yard y;
+    struct plan p;
+    struct err e;
+    int pair[2], socks[4];
+
+    if (!box_is_root())
+        return; /* a plain user's launcher trusts its own user */
+    yard_init(&y);
+    o = options(&y, true);
+    path_of(&y, "secret", secret);
+    CHECK_OK(launcher_start_with(&o, &l, &e), e);
+    CHECK_OK(plan_init(&p, &e), e);
+    CHECK_OK(plan_add_mount(&p, PLAN_GRANT, "", "/mnt/granted", PLAN_MOUNT_RW, &e), e);
+    p.flags |= PLAN_GRANTED;
+    CHECK_OK(ipc_pair(pair, &e), e);
+    socks[0] = pair[0];                                    /* nothing is queued */
+    socks[1] = pass_granted(p.id, secret, true);           /* another sender */
+    socks[2] = pass_granted("sbx_another", secret, false); /* another sandbox's */
+    socks[3] = pass_granted(p.id, secret, false);          /* for reading only */
+    for (size_t i = 0; i < COUNT_OF(socks); i++) {
+        if (try_create(&l, &p, &socks[i], 1) != -ERR_DENIED)
+            FAIL("socket %zu is taken", i);
+        close(socks[i]);
+        box_expect_gone(p.id);
+    }
+    close(pair[1]);
+    launcher_done(&l);
+    yard_done(&y);
 }
 
 BOX_TEST(an_untrusted_peer_lends_no_descriptors)
