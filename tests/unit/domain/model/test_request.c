@@ -70,6 +70,34 @@ TEST(settings_are_inherited_where_a_request_has_none)
               -(int)ERR_INVALID);
 }
 
+#define MOUNTS(list) "{\"mounts\":[" list "]}"
+
+TEST(mounts_have_absolute_paths_and_a_target_each)
+{
+    static const char *const bad[] = {
+        MOUNTS("{\"source\":\"src\",\"target\":\"/src\"}"),
+        MOUNTS("{\"source\":\"/src\",\"target\":\"src\"}"),
+        MOUNTS("{\"source\":\"/src\"}"),
+        MOUNTS("{\"source\":\"/a\",\"target\":\"/x\"},{\"source\":\"/b\",\"target\":\"/x\"}"),
+        MOUNTS("{\"source\":\"/a\",\"target\":\"/x\",\"access\":\"none\"}"),
+    };
+    struct create_request q = good(MOUNTS("{\"source\":\"/a\",\"target\":\"/x\"}"));
+
+    CHECK_INT(q.mounts.n, 1);
+    CHECK_STR(str_from(request_mount_at(&q.mounts, 0)->source), "/a");
+    CHECK_INT(request_mounts_access(&q.mounts), ASK_ACCESS_RO);
+    q = good(MOUNTS("{\"source\":\"/a\",\"target\":\"/x\",\"access\":\"rw\"},"
+                    "{\"source\":\"/a\",\"target\":\"/y\",\"access\":\"ro\"}"));
+    CHECK_INT(request_mounts_access(&q.mounts), ASK_ACCESS_RW);
+    q = good("{}");
+    CHECK_INT(request_mounts_access(&q.mounts), ASK_ACCESS_NONE);
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        struct err e;
+
+        CHECK_INT(read_text(bad[i], &q, &e), -ERR_INVALID);
+    }
+}
+
 TEST(a_network_is_yes_no_or_hosts)
 {
     struct create_request q = good("{\"capabilities\":{\"network\":true}}");
