@@ -331,7 +331,14 @@ int http_client_head(struct http_client *c, const struct h1_response **ret, stru
     return 0;
 }
 
-int http_client_read(struct http_client *c, struct str *ret, struct err *e)
+static bool is_input_there(const struct http_client *c)
+{
+    struct pollfd p = { .fd = c->fd, .events = POLLIN };
+
+    return poll(&p, 1, 0) != 0;
+}
+
+static int next_body_piece(struct http_client *c, bool waits, struct str *ret, struct err *e)
 {
     for (;;) {
         struct str in = pending_input(c);
@@ -343,12 +350,24 @@ int http_client_read(struct http_client *c, struct str *ret, struct err *e)
             is_body_finished(c);
         if (r != BODY_MORE)
             return r < 0 ? r : r == BODY_DATA;
+        if (!waits && !is_input_there(c))
+            return err_set(e, ERR_BUSY, "the server has sent no more yet");
         got = receive_input(c, e);
         if (got < 0)
             return (int)got;
         if (got == 0)
             return body_finish(&c->body_, e);
     }
+}
+
+int http_client_read(struct http_client *c, struct str *ret, struct err *e)
+{
+    return next_body_piece(c, true, ret, e);
+}
+
+int http_client_try(struct http_client *c, struct str *ret, struct err *e)
+{
+    return next_body_piece(c, false, ret, e);
 }
 
 int http_client_await_fds(struct http_client *c, struct err *e)

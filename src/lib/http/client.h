@@ -69,6 +69,9 @@ int http_client_head(struct http_client *c, const struct h1_response **ret, stru
 /* The next piece of the body, valid until the next call: 1, or 0 at the end. */
 int http_client_read(struct http_client *c, struct str *ret, struct err *e);
 
+/* The same without waiting, for those who poll c->fd: -ERR_BUSY until a piece is there. */
+int http_client_try(struct http_client *c, struct str *ret, struct err *e);
+
 /* Waits until descriptors have come, or a byte behind the head: they come with the first one. */
 int http_client_await_fds(struct http_client *c, struct err *e);
 

@@ -72,6 +72,32 @@ static const struct {
     { NULL, false, STR("") },
 };
 
+TEST(a_piece_that_is_not_there_is_not_waited_for)
+{
+    static const struct str head =
+        STR("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r");
+    const struct h1_response *p;
+    struct str piece;
+    int fds[2];
+
+    CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+    CHECK_INT(send(fds[1], head.p, head.n, 0), head.n);
+    http_client_init(&client, fds[0], 0);
+    CHECK_OK(http_client_send(&client, &get, &e), e);
+    CHECK_OK(http_client_head(&client, &p, &e), e);
+    CHECK_INT(http_client_try(&client, &piece, &e), 1);
+    CHECK_STR(piece, "abc");
+    CHECK_INT(http_client_try(&client, &piece, &e), -ERR_BUSY);
+    CHECK_INT(http_client_try(&client, &piece, &e), -ERR_BUSY);
+    CHECK_INT(send(fds[1], "\n1\r\nd\r\n0\r\n\r\n", 13, 0), 13);
+    CHECK_INT(http_client_try(&client, &piece, &e), 1);
+    CHECK_STR(piece, "d");
+    CHECK_INT(http_client_try(&client, &piece, &e), 0);
+    http_client_done(&client);
+    close(fds[0]);
+    close(fds[1]);
+}
+
 TEST(answers_are_whole_or_errors)
 {
     for (size_t i = 0; i < COUNT_OF(answers); i++) {
