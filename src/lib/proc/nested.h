@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a process is in a pid namespace below the one of /proc, as all processes of sandboxes
+ * are. */
+#ifndef LIB_PROC_NESTED_H
+#define LIB_PROC_NESTED_H
+
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/str.h"
+
+/* 1, 0, or an error: it is not known, because the process ended or /proc hides it. */
+int nested_check(pid_t pid, struct err *e);
+
+/* The same of the text of /proc/PID/status: NSpid has one number for each namespace. */
+int nested_parse(struct str status, struct err *e);
+
+#endif
