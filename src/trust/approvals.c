@@ -91,11 +91,20 @@ void held_free(struct held_call *h)
     free(h);
 }
 
+static void notify_approval_waiters(const struct held_call *h)
+{
+    LIST_EACH_SAFE (struct approval_waiter, w, &h->trust->waiters, link_) {
+        if (!w->id[0] || strcmp(w->id, h->record.id) == 0)
+            w->changed(w, &h->record);
+    }
+}
+
 void held_add(struct held_call *h)
 {
     h->entry.id = h->record.id;
     map_add(&h->trust->held_ids, &h->entry);
     list_append(&h->trust->held, &h->link);
+    notify_approval_waiters(h);
 }
 
 /* Removes a decided call, or any call at close. */
@@ -151,17 +160,13 @@ static void on_move_stored(void *user, int r, const struct err *e)
 {
     struct approval_move *m = user;
     struct held_call *h = m->held;
-    struct trust *t = h->trust;
 
     h->moving = false;
     if (r >= 0) {
         m->next.args = h->record.args;
         m->next.request = h->record.request;
         h->record = m->next;
-        LIST_EACH_SAFE (struct approval_waiter, w, &t->waiters, link_) {
-            if (strcmp(w->id, h->record.id) == 0)
-                w->changed(w, &h->record);
-        }
+        notify_approval_waiters(h);
     }
     if (m->done)
         m->done(h, m->user, r, e);

@@ -68,7 +68,7 @@ const struct approval_record *approvals_find(struct trust *t, struct str id);
 
 /* Notified of every state change of a held call, after it is stored. */
 struct approval_waiter {
-    char id[ID_MAX];
+    char id[ID_MAX]; /* "": of all calls, also of new ones */
     void (*changed)(struct approval_waiter *w, const struct approval_record *r);
     struct link link_;
 };

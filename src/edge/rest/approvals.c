@@ -7,11 +7,13 @@
 #include "edge/core/operation.h"
 #include "edge/core/internal.h"
 #include "edge/tools/tools.h"
+#include "edge/rest/approval_stream.h"
 #include "edge/rest/routes.h"
 #include "base/clock.h"
 #include "base/own.h"
 #include "control/owner/tokens.h"
 #include "domain/model/owner.h"
+#include "lib/proc/nested.h"
 #include "trust/approvals.h"
 #include "trust/peers.h"
 
@@ -64,6 +66,10 @@ static void rest_list_approvals(struct call *c)
     uint64_t limit = LIST_DEFAULT;
     bool all = false;
 
+    if (call_accepts(c, "text/event-stream")) {
+        approval_stream_begin(c, may_see_approval);
+        return;
+    }
     if (call_query_number(c, "limit", LIST_MOST, &limit) < 0 || call_query_bool(c, "all", &all) < 0)
         return;
     if (all)
@@ -295,8 +301,9 @@ static void rest_decide_call(struct call *c)
 }
 
 const struct route routes_approvals[] = {
-    { H1_GET, VERB_READ, "/v1/approvals", 0, rest_list_approvals,
-      "List calls that wait for a master", .answer = "ApprovalList", .query = "all limit" },
+    { H1_GET, VERB_READ, "/v1/approvals", ROUTE_LONG, rest_list_approvals,
+      "List calls that wait for a master, or stream their changes", .answer = "ApprovalList",
+      .query = "all limit" },
     { H1_GET, VERB_READ, "/v1/approvals/{id}", ROUTE_LONG, rest_show_approval,
       "Show a call with its arguments and result", .answer = "Approval", .query = "wait" },
     { H1_POST, VERB_READ, "/v1/approvals/{id}/approve", ROUTE_JSON, rest_decide_call,

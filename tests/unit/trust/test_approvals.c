@@ -211,6 +211,27 @@ TEST(whoever_waits_hears_of_every_step)
     world_close();
 }
 
+TEST(a_waiter_for_all_hears_of_new_calls_too)
+{
+    struct approval_waiter w = { .changed = on_changed };
+    struct verdict v;
+    struct peer *p;
+
+    world_open();
+    trust_set_runner(world.trust, &runner);
+    p = new_peer();
+    approvals_wait(world.trust, &w);
+    v = held_start_call(p);
+    CHECK_INT(changes, 1);
+    CHECK(seen[0] == APPROVAL_PENDING);
+    CHECK_OK(approve(v.request_id, "uid:0"), e);
+    WAIT_FOR(changes == 4);
+    CHECK(seen[3] == APPROVAL_DONE);
+    approval_waiter_stop(&w);
+    peer_unref(p);
+    world_close();
+}
+
 #define BUNDLE(expiry)                                                                             \
     "version: 1\napprovals: { expiry: " expiry ", pending_per_peer: 2 }\n"                         \
     "tools:\n  sandbox_exec: { tier: 4, effect: execute }\n"
