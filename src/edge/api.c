@@ -228,6 +228,7 @@ static int open_trust(struct api *a, struct err *e)
                                        .failure = a->config->trust.failure,
                                        .mode = a->config->trust.mode,
                                        .self_approval = a->config->trust.self_approval,
+                                       .serves_tenants = config_serves_tenants(a->config),
                                        .silence_ns = a->config->trust.silence,
                                        .grace_ns = a->config->trust.grace };
 

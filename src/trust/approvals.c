@@ -283,6 +283,32 @@ static bool shares_token_family(const struct held_call *h, const struct trust_ma
     return strcmp(tokens_family(all, asker), tokens_family(all, master)) == 0;
 }
 
+/* Refuses a user's decision on their own request, with the remedy that this daemon has, unless
+ * trust.self_approval lets its own user decide on a terminal. */
+static int check_self(const struct held_call *h, const struct trust_master *m, struct err *e)
+{
+    const struct trust *t = h->trust;
+
+    if (t->serves_tenants)
+        return err_set(
+            e, ERR_DENIED,
+            "you cannot approve your own request; approve as another user, or with a master "
+            "token: export SANDBOXER_MASTER=$(sandboxer token create -q --role master NAME)");
+    if (!t->self_approval)
+        return err_set(
+            e, ERR_DENIED,
+            "you cannot approve your own request; approve as another user or with a master token "
+            "('sandboxer token create --role master'), or, if you are alone: set "
+            "trust.self_approval: true, run 'sandboxer daemon restart', ask again");
+    if (!m->self)
+        return err_set(e, ERR_DENIED,
+                       "you cannot approve your own request without a question on your terminal: "
+                       "use 'sandboxer approvals watch', or add --self");
+    if (m->not_self)
+        return err_set(e, ERR_DENIED, "you cannot approve your own request: %s", m->not_self);
+    return 0;
+}
+
 /* Checks that the decider is a master and not the requester: neither the same owner, nor the same
  * token, nor its token family. Administrator tokens may decide for their family: they are not
  * subject to the policy and gain nothing. */
@@ -299,16 +325,7 @@ static int check_master(const struct held_call *h, const struct trust_master *m,
                        "or was made with); use a master token that a user made");
     if (m->by_token || strcmp(m->owner, h->record.owner) != 0)
         return 0;
-    if (m->self && h->trust->self_approval)
-        return 0;
-    if (m->self)
-        return err_set(e, ERR_DENIED,
-                       "you cannot approve your own request: trust.self_approval is off in the "
-                       "configuration");
-    return err_set(
-        e, ERR_DENIED,
-        "you cannot approve your own request; approve as another user, or with a master "
-        "token: export SANDBOXER_MASTER=$(sandboxer token create -q --role master NAME)");
+    return check_self(h, m, e);
 }
 
 static int check_decision(struct trust *t, struct approval_op *op, bool approve,

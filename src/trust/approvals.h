@@ -33,7 +33,8 @@ struct trust_master {
     enum role role;
     bool by_token; /* a master token: may also decide calls of its own owner */
     bool admin;    /* an administrator's token: may also decide calls of its own token family */
-    bool self;     /* a user on a terminal confirmed to decide on their own request */
+    bool self;     /* a user on a terminal confirmed to decide on their own request … */
+    const char *not_self; /* … which this connection cannot: why; NULL: it can */
 };
 
 struct approval_op {

@@ -22,7 +22,7 @@ struct trust {
     struct loop *loop;
     struct store *store;
     struct trust_policy policy;
-    bool self_approval;
+    bool self_approval, serves_tenants;
     int64_t silence_ns, grace_ns;
     struct trust_runner runner; /* .run == NULL: not set yet */
     struct event_subscriber events;

@@ -333,6 +333,7 @@ int trust_open(const struct trust_setup *s, struct trust **ret, struct err *e)
                          .silence_ns = s->silence_ns,
                          .grace_ns = s->grace_ns,
                          .self_approval = s->self_approval,
+                         .serves_tenants = s->serves_tenants,
                          .minutes_due = INT64_MAX };
     quota_init(&t->held_owned, &held, "held calls", "", "a fixed limit");
     quota_init(&t->held_owned_bytes, &held_bytes, "bytes of held calls", "", "a fixed limit");

@@ -33,6 +33,7 @@ struct trust_setup {
     unsigned failure;      /* enum trust_failure: applies if the file cannot be loaded */
     unsigned mode;         /* enum trust_mode + 1: overrides the bundle's mode; 0: does not */
     bool self_approval;    /* as in the configuration */
+    bool serves_tenants;   /* other users can reach the daemon: no self approval is offered */
     int64_t silence_ns;    /* silence after which a peer ends */
     int64_t grace_ns;      /* grace period for a client to return */
 };

@@ -342,12 +342,37 @@ static int check_images_section(const struct config_checker *k)
     return r;
 }
 
+int config_self_approval_check(const struct config *c, struct err *e)
+{
+    const char *door = c->listen              ? "listen (--listen)"
+                       : c->domain.listen     ? "domain.listen"
+                       : c->socket_mode & 077 ? "socket.mode"
+                                              : "an inherited socket (LISTEN_FDS)";
+
+    if (!c->trust.self_approval || !config_serves_tenants(c))
+        return 0;
+    return err_set(
+        e, ERR_INVALID,
+        "is for a daemon that only its own user can reach, and %s lets others in: remove "
+        "one of them; approvers of other callers need a master token",
+        door);
+}
+
+static int check_self_approval(const struct config_checker *k)
+{
+    struct err why;
+
+    if (config_self_approval_check(k->c, &why) < 0)
+        return fail_config(k, "trust.self_approval", "%s", why.msg);
+    return 0;
+}
+
 int config_check_(struct config *c, const struct sources *s, struct err *e)
 {
     static int (*const checks[])(const struct config_checker *) = {
-        check_config_texts,   check_config_files, check_socket_mode,
-        check_listen_address, check_domain,       check_pool_total,
-        check_hosts,          check_steps,        check_images_section
+        check_config_texts,   check_config_files, check_socket_mode, check_listen_address,
+        check_domain,         check_pool_total,   check_hosts,       check_steps,
+        check_images_section, check_self_approval
     };
     struct config_checker k = { .c = c, .sources = s, .e = e };
     int r = 0;

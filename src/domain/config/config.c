@@ -319,8 +319,10 @@ static const struct json_field trust_fields[] = {
     { IN(trust, masters, STRS), .max = 64,
       .doc = "UIDs of users who may approve requests, in addition to administrators." },
     { IN(trust, self_approval, BOOL), .preset = "false",
-      .doc = "Whether users may approve their own requests on a terminal (`approvals approve "
-             "--self`)." },
+      .doc = "Whether the user who runs the daemon may approve and reject their own requests on a "
+             "terminal (`approvals watch`, `approvals approve --self`). A guard against mistakes, "
+             "not against programs of that user; refused if others can reach the daemon "
+             "(`docs/trust.md`)." },
     { IN(trust, silence, DURATION), .min = NS_PER_S, .max = 7 * DAY, .preset = "10m",
       .doc = "Time without a message after which a session ends." },
     { IN(trust, grace, DURATION), .min = 0, .max = HOUR, .preset = "30s",

@@ -176,7 +176,7 @@ struct config {
         const char *bundle;     /* file; NULL: the built-in one */
         unsigned mode;          /* 0: as in the bundle; else enum trust_mode + 1 (trust/bundle.h) */
         unsigned failure;       /* enum trust_failure (trust/decide.h) */
-        bool self_approval;     /* users may approve their own requests, on a terminal */
+        bool self_approval;     /* the daemon's user may decide own requests, on a terminal */
         enum config_trust role; /* role of users' sessions */
         struct json_strs masters;
         int64_t silence, grace;
@@ -234,6 +234,10 @@ int config_load(const char *path, struct config *ret, struct arena *a, struct er
  * a domain, or its socket, its own or an inherited one, is open to others. Defaults that separate
  * tenants from each other and from the host depend on it. */
 bool config_serves_tenants(const struct config *c);
+
+/* Whether trust.self_approval may be on: only where no client but the user who runs the daemon can
+ * reach it. */
+int config_self_approval_check(const struct config *c, struct err *e);
 
 /* "127.0.0.1:7700", "[::1]:7700": an address, not a name. */
 /* Whether TCP may be served without TLS at this address: a loopback address, or allowed by

@@ -197,6 +197,12 @@ struct decision_request {
     bool self;
 };
 
+#define SELF_FIELD                                                                                 \
+    {                                                                                              \
+        "self", JSON_KIND_BOOL, JSON_AT(struct decision_request, self),                            \
+            .doc = "A person was asked on a terminal, and may decide their own request if "        \
+                   "trust.self_approval is on."                                                    \
+    }
 static const struct json_field approve_fields[] = {
     { "reason", JSON_KIND_STR, JSON_AT(struct decision_request, reason),
       .max = RECORD_REASON_MAX - 1, .doc = "Reason, for the audit record." },
@@ -205,14 +211,14 @@ static const struct json_field approve_fields[] = {
       .doc = "Also allow further calls of the tool on the sandbox for this long." },
     { "uses", JSON_KIND_UINT, JSON_AT(struct decision_request, uses), .max = 100000,
       .doc = "Maximum number of such calls; without it, unlimited." },
-    { "self", JSON_KIND_BOOL, JSON_AT(struct decision_request, self),
-      .doc = "A user on a terminal approves their own request, if trust.self_approval allows it." },
+    SELF_FIELD,
 };
 
 static const struct json_field reject_fields[] = {
     { "reason", JSON_KIND_STR, JSON_AT(struct decision_request, reason), .min = 1,
       .max = RECORD_REASON_MAX - 1, .required = true,
       .doc = "The reason, shown to the requester." },
+    SELF_FIELD,
 };
 
 struct decision_call {
@@ -264,6 +270,25 @@ static bool read_deciding_master(struct call *c, struct trust_master *m, struct 
     return true;
 }
 
+/* Why this connection cannot be that of the daemon's own user on a terminal; NULL: it may be. The
+ * terminal itself cannot be checked from here: this keeps mistakes apart, not hostile programs of
+ * the same user. */
+static const char *why_not_self(struct call *c)
+{
+    const struct http_peer *p = http_peer(c->x);
+
+    if (!p->is_unix || c->caller.by_token || call_header(c, "Authorization").p)
+        return "trust.self_approval is for the unix socket, without a token";
+    if (p->cred.uid != c->api->owner)
+        return "trust.self_approval is for the user who runs the daemon alone";
+    if (!c->caller.trusted || guard_session(c))
+        return "trust.self_approval is for a person, not for sessions of agents and gateways";
+    if (!p->cred.pid || nested_check(p->cred.pid, NULL) != 0)
+        return "trust.self_approval is not for programs in a sandbox or container (or /proc hides "
+               "this one's pid namespace)";
+    return NULL;
+}
+
 static void rest_decide_call(struct call *c)
 {
     bool approve = c->route->fields == approve_fields;
@@ -282,7 +307,8 @@ static void rest_decide_call(struct call *c)
     }
     if (!read_deciding_master(c, &m, &labels))
         return;
-    m.self = q.self && http_peer(c->x)->is_unix && c->caller.trusted && !m.by_token;
+    m.self = q.self;
+    m.not_self = why_not_self(c);
     held = approvals_find(c->api->trust, c->params[0]);
     if (!id_valid("req_", c->params[0]) || (held && !caller_labels_fit(&labels, &held->labels)) ||
         (m.role != ROLE_MASTER && !may_see_approval(c, held))) {

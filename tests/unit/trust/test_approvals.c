@@ -164,6 +164,53 @@ TEST(nobody_decides_what_they_asked_for)
     world_close();
 }
 
+/* A decision of the requester's own user, after a question on a terminal. */
+static int decide_own(const char *id, bool approve_it, const char *not_self)
+{
+    struct approval_op op = op_of(id, "uid:1000");
+
+    op.master.self = true;
+    op.master.not_self = not_self;
+    return decide(op, approve_it);
+}
+
+TEST(a_user_decides_own_requests_only_if_self_approval_is_on)
+{
+    struct verdict v;
+    struct peer *p;
+
+    world_open();
+    p = new_peer();
+    v = held_start_call(p);
+    CHECK_INT(decide_own(v.request_id, true, NULL), -ERR_DENIED);
+    CHECK(strstr(e.msg, "trust.self_approval: true"));
+    peer_unref(p);
+    world_close();
+    world.setup.self_approval = true;
+    world_open();
+    CHECK_INT(approve(v.request_id, "uid:1000"), -ERR_DENIED); /* without a question */
+    CHECK(strstr(e.msg, "approvals watch"));
+    CHECK_INT(decide_own(v.request_id, true, "a token came along"), -ERR_DENIED);
+    CHECK(strstr(e.msg, "a token came along"));
+    CHECK_OK(decide_own(v.request_id, false, NULL), e);
+    CHECK_INT(stored(v.request_id).state, APPROVAL_REJECTED);
+    CHECK_STR(str_from(stored(v.request_id).approver), "self");
+    world_close();
+}
+
+TEST(where_tenants_are_self_approval_is_not_offered)
+{
+    struct verdict v;
+
+    world.setup.serves_tenants = true;
+    world_open();
+    v = held_by_somebody();
+    CHECK_INT(decide_own(v.request_id, true, NULL), -ERR_DENIED);
+    CHECK(strstr(e.msg, "SANDBOXER_MASTER=$("));
+    CHECK(!strstr(e.msg, "self_approval"));
+    world_close();
+}
+
 TEST(a_rejected_call_never_runs)
 {
     struct verdict v;

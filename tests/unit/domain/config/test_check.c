@@ -60,6 +60,15 @@ TEST(bad_files_say_file_line_and_field)
         { "hosts:\n- {name: a, address: -oProxyCommand=x}\n",
           "0.yaml: line 2: hosts[0].address: must be a destination" },
         { "hub:\n  headers_file: t\n", "0.yaml: line 2: hub.headers_file: must be" },
+        { "trust:\n  self_approval: true\nlisten: 127.0.0.1:7700\n",
+          "0.yaml: line 2: trust.self_approval: is for a daemon that only its own user can reach, "
+          "and listen (--listen) lets others in" },
+        { "trust: {self_approval: true}\ndomain: {name: a.b, listen: '127.0.0.1:1'}\n",
+          "trust.self_approval: is for a daemon that only its own user can reach, and "
+          "domain.listen" },
+        { "trust: {self_approval: true}\nsocket: {mode: '0660'}\n",
+          "trust.self_approval: is for a daemon that only its own user can reach, and "
+          "socket.mode" },
     };
 
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -93,4 +102,17 @@ TEST(addresses)
     CHECK_INT(config_address_read(STR(":"), &a, &e), -ERR_INVALID);
     CHECK_INT(config_address_read(STR("[127.0.0.1]:80"), &a, &e), -ERR_INVALID);
     CHECK_INT(config_address_read(STR("127.0.0.1:65536"), &a, &e), -ERR_INVALID);
+}
+
+TEST(self_approval_is_for_a_daemon_without_tenants)
+{
+    struct config c = { .trust = { .self_approval = true }, .socket_mode = 0600 };
+    struct err e = { 0 };
+
+    CHECK_OK(config_self_approval_check(&c, &e), e);
+    c.inherited_open = true;
+    CHECK_INT(config_self_approval_check(&c, &e), -ERR_INVALID);
+    CHECK(strstr(e.msg, "LISTEN_FDS"));
+    c.trust.self_approval = false;
+    CHECK_OK(config_self_approval_check(&c, &e), e);
 }
