@@ -217,7 +217,7 @@ def approving_a_network_covers_that_sandbox_and_no_other_network_or_token(c):
         one.rest("POST", f"{path}/processes", run).expect(200)
         made = one.e2b("POST", "/v2/sandboxes", {"templateID": "base", "allow_internet_access": False, "network": {"allowOut": [HOST]}})
         equal(made.status, 403, "E2B's create is held")
-        request = made.json["message"].split("request ")[1].rstrip(")")
+        request = made.json["message"].split("approvals approve ")[1].split("'")[0]
         decide(s.d, request, "approve", master).expect(200)
         result = s.d.api.get(f"/v1/approvals/{request}?wait=60").expect(200).json["result"]
         check("envdAccessToken" not in result, "a secret in what a master sees")

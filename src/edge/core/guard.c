@@ -340,15 +340,15 @@ static void answer_verdict(struct call *c, const struct verdict *v)
     if (!c->x)
         return;
     memcpy(c->audit, v->audit_id, sizeof c->audit);
-    if (v->request_id[0])
-        (void)err_set(&e, ERR_DENIED, "%s (request %s)", v->reason, v->request_id);
+    if (v->request_id[0]) /* the reason comes last: it may be cut */
+        (void)err_set(&e, ERR_DENIED, "held until 'sandboxer approvals approve %s': %s",
+                      v->request_id, v->reason);
     else
         (void)err_set(&e, ERR_DENIED, "%s", v->reason);
     if (c->dialect->fail) {
         c->dialect->fail(c, &e, status, code);
         return;
     }
-    (void)err_set(&e, ERR_DENIED, "%s", v->reason);
     json_writer_init(&w, &text, JSON_COMPACT);
     json_begin_object(&w);
     problem_write_members(

@@ -62,15 +62,19 @@ static const struct {
     [VERDICT_DENY] = { MCP_DENY, "Do not repeat this call unchanged." },
     [VERDICT_RATE_LIMIT] = { MCP_RATE_LIMIT, "Wait, or make fewer calls." },
     [VERDICT_REQUIRE_APPROVAL] = { MCP_REQUIRE_APPROVAL,
-                                   "A master must approve it (sandboxer approvals approve). It "
-                                   "then runs automatically; call the tool again with "
+                                   "It then runs automatically; call the tool again with "
                                    "_meta \"" MCP_REQUEST_ID "\" to get its result." },
 };
 
 static void fill_mcp_verdict(const struct verdict *v, struct mcp_verdict *ret)
 {
     ret->kind = kinds[v->kind].kind;
-    snprintf(ret->reason, sizeof ret->reason, "%s. %s", v->reason, kinds[v->kind].advice);
+    if (v->request_id[0])
+        snprintf(ret->reason, sizeof ret->reason,
+                 "%.160s. A master must approve it: sandboxer approvals approve %s. %s", v->reason,
+                 v->request_id, kinds[v->kind].advice);
+    else
+        snprintf(ret->reason, sizeof ret->reason, "%s. %s", v->reason, kinds[v->kind].advice);
     memcpy(ret->request_id, v->request_id, sizeof ret->request_id);
     memcpy(ret->audit_id, v->audit_id, sizeof ret->audit_id);
     ret->granted = v->granted;
