@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
-#include <unistd.h>
-
+#include "cli/approval_watch.h"
+#include "cli/held_call.h"
 #include "cli/verbs/verbs.h"
-#include "lib/http/h1.h"
 
 static const struct column columns[] = {
     COLUMN("ID", "request_id"),
@@ -56,37 +54,49 @@ struct decide_options {
 };
 
 #define AT(member) .at = offsetof(struct decide_options, member)
+#define SELF_TEXT                                                                                  \
+    "You cannot decide about your own request, unless trust.self_approval is on and you run the\n" \
+    "daemon; else set SANDBOXER_MASTER to a master token.\n"                                       \
+    "\n"
 #define MASTER_TEXT                                                                                \
     "You cannot decide about your own request. Do it as another user, or with a master token:\n"   \
     "\n"                                                                                           \
     "  export SANDBOXER_MASTER=$(sandboxer token create -q --role master NAME)\n"                  \
+    "\n"                                                                                           \
+    "The user who runs the daemon may, with --self, where trust.self_approval is on: the "         \
+    "request\n"                                                                                    \
+    "is shown on the terminal, with a question.\n"                                                 \
     "\n"
+#define SELF_OPTION                                                                                \
+    {                                                                                              \
+        "self", 0, NULL, "decide your own request, on a terminal, if trust.self_approval is on",   \
+            AT(self), .member = "self"                                                             \
+    }
 
 static const struct option_spec approve_options[] = {
     { "reason", 0, "TEXT", "for the record", AT(reason), .member = "reason" },
     { "grant", 0, "DURATION", "let more calls of the tool on the sandbox pass for so long",
       .kind = OPTION_DURATION, AT(grant), .member = "grant" },
     { "uses", 0, "N", "how many of them", AT(uses) },
-    { "self", 0, NULL, "approve your own request, on a terminal, if trust.self_approval is on",
-      AT(self), .member = "self" },
+    SELF_OPTION,
 };
 
 static const struct option_spec reject_options[] = {
     { "reason", 0, "TEXT", "reason, reported to the caller", AT(reason), .member = "reason" },
+    SELF_OPTION,
 };
 
 static int prepare_decision(struct api_call *c, void *options, char **argv)
 {
     const struct decide_options *o = options;
-    const char *master = getenv("SANDBOXER_MASTER");
+    bool approves = c->verb == &verb_approvals_approve;
+    int status = held_call_add_master(c);
     uint64_t n;
 
-    if (master && !h1_is_value(str_from(master)))
-        return verb_failed(
-            c->verb, "SANDBOXER_MASTER is not a valid token: it contains a control character");
-    if (o->self && isatty(STDIN_FILENO) != 1)
-        return verb_misused(c->verb, "--self is for a person: standard input is not a terminal");
-    api_call_field(c, "Sandboxer-Master", master && master[0] ? master : NULL);
+    if (status == 0 && o->self)
+        status = held_call_confirm(c->verb, c->common, argv[0], approves ? "approve" : "reject");
+    if (status)
+        return status;
     if (str_to_u64(str_from(o->uses), &n))
         json_field_uint(&c->json, "uses", n);
     else if (o->uses) /* left for the daemon to reject */
@@ -115,4 +125,46 @@ const struct verb verb_approvals_reject = {
     .text = MASTER_TEXT "  sandboxer approvals reject req_4k7 --reason 'not that host'\n",
     OPTIONS(reject_options, struct decide_options),
     DECISION("reject", "rejected"),
+};
+
+/* --- watching --- */
+
+struct watch_options {
+    struct common common;
+    const char *exec;
+};
+
+static const struct option_spec watch_options[] = {
+    { "exec", 0, "COMMAND", "run this with sh for each held call, with the call as JSON on stdin",
+      .at = offsetof(struct watch_options, exec) },
+};
+
+static int run_approvals_watch(struct api_call *c, void *options, int argc, char **argv)
+{
+    const struct watch_options *o = options;
+
+    return approval_watch(c->verb, c->common, o->exec);
+}
+
+const struct verb verb_approvals_watch = {
+    .name = "approvals watch",
+    .summary = "show held calls as they come, and decide on a terminal",
+    .text =
+        "On a terminal each call is shown with its caller, arguments, sandbox and network, and\n"
+        "a key decides: y approves, n rejects, t approves and lets the same pass for 10\n"
+        "minutes, s skips, q ends. When a shown call ends by itself, keys count again after\n"
+        "Enter, so that none meant for it decides the next one. It connects again when the\n"
+        "daemon restarts.\n"
+        "\n"
+        "Without a terminal, or with -o, it prints a line or a document for each call, and\n"
+        "decides nothing: input ends it with exit status 2.\n"
+        "\n"
+        "COMMAND runs in your session, one at a time and for 30 seconds at most; nothing of a\n"
+        "call is among its arguments.\n"
+        "\n" SELF_TEXT "  sandboxer approvals watch\n"
+        "  sandboxer approvals watch --exec 'notify-send \"an agent waits\"'\n"
+        "  sandboxer approvals watch -o json | jq -r .request_id\n",
+    OPTIONS(watch_options, struct watch_options),
+    .run = run_approvals_watch,
+    .flags = VERB_REMOTE | VERB_FORMAT,
 };

@@ -29,6 +29,7 @@
 #define VERBS_AGENTS(VERB)                                                                         \
     VERB(agent) VERB(mcp)                                                                          \
     VERB(approvals_list) VERB(approvals_show) VERB(approvals_approve) VERB(approvals_reject)       \
+    VERB(approvals_watch)                                                                          \
     VERB(trust_show) VERB(trust_validate) VERB(trust_reload) VERB(trust_explain)                   \
     VERB(peers_list) VERB(peers_end) VERB(audit_verify) VERB(audit_head) VERB(scan) VERB(verify)
 #define VERBS_MACHINE(VERB)                                                                        \
