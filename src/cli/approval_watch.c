@@ -337,9 +337,9 @@ static int show_watched_call(struct watch *w, struct watched_call *next)
     w->style.now = clock_wall();
     held_call_describe(c.answer, &w->style, terminal_columns(STDOUT_FILENO), &text);
     clear_prompt(w);
+    tcflush(STDIN_FILENO, TCIFLUSH); /* keys from before it is there */
     printf("\n" STR_FMT, STR_ARG(buf_str(&text)));
     memcpy(w->asked, next->id, sizeof w->asked);
-    tcflush(STDIN_FILENO, TCIFLUSH); /* keys from before it was there */
     return 0;
 }
 

@@ -333,6 +333,7 @@ def another_policy_takes_the_question_back_and_asks_again(c):
             t.expect(b"is invalid")
             second = hold(peer)
             t.expect(second.encode())
+            t.expect(b"q quit")
             t.send(b"q")
             equal(t.end(), 0, "exit status")
 

@@ -282,7 +282,7 @@ static const char *why_not_self(struct call *c)
     if (p->cred.uid != c->api->owner)
         return "trust.self_approval is for the user who runs the daemon alone";
     if (!c->caller.trusted || guard_session(c))
-        return "trust.self_approval is for a person, not for sessions of agents and gateways";
+        return "trust.self_approval is for a person, not for a session or behind X-Trust-Level";
     if (!p->cred.pid || nested_check(p->cred.pid, NULL) != 0)
         return "trust.self_approval is not for programs in a sandbox or container (or /proc hides "
                "this one's pid namespace)";
