@@ -199,6 +199,7 @@ COLUMNS = {
     "answer.c": {"sandbox_columns": "Sandbox", "changed_columns": "Sandbox", "event_columns": "Event", "process_columns": "Process", "stale_columns": "Stale",
                  "workspace_change_columns": "SyncChange"},
     "verbs/agent.c": {"recipe_columns": "src/domain/agent/recipe.c"},
+    "approval_watch.c": {"watch_columns": "Approval"},
     "verbs/approvals.c": {"columns": "Approval"},
     "verbs/audit.c": {"head_columns": "AuditHead", "problem_columns": "AuditProblem"},
     "verbs/daemon.c": {"status_columns": "Daemon"},
