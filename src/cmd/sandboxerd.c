@@ -92,6 +92,8 @@ static int load_config(struct daemon *d, struct err *e)
         if (r >= 0)
             r = config_listen_check(&d->config, &d->config.address, e);
         err_wrap(e, r, "--listen");
+        if (r >= 0)
+            r = err_wrap(e, config_self_approval_check(&d->config, e), "trust.self_approval");
     }
     return r;
 }
@@ -297,7 +299,7 @@ static int open_daemon(struct daemon *d, struct err *e)
     if (r >= 0)
         r = doors_open(&d->config, &d->doors, e);
     d->config.inherited_open = d->doors.inherited_open;
-    if (r >= 0) /* again, with --listen and inherited sockets */
+    if (r >= 0) /* again, with inherited sockets */
         r = err_wrap(e, config_self_approval_check(&d->config, e), "trust.self_approval");
     if (r >= 0)
         r = certificate_load(&d->config, &d->certificate, e);

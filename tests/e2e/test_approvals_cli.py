@@ -132,6 +132,15 @@ def self_approval_is_refused_where_others_reach_the_daemon(c):
     check("trust.self_approval" in d.tail() and "listen" in d.tail(), f"why: {d.tail()}")
 
 
+@test(only="plain", because="root's daemon reads the machine's configuration")
+def daemon_listen_leaves_the_daemon_as_it_is(c):
+    c.write("config/sandboxer/sandboxer.yaml", "trust: {self_approval: true}\n")
+    with Daemon(c, config="trust: {self_approval: true}") as d:
+        cli = Client(d, XDG_CONFIG_HOME=str(c.dir / "config"))
+        cli("daemon", "listen", "127.0.0.1:7799").expect(2, says="trust.self_approval")
+        check(d.alive, "the daemon has ended")
+
+
 @test
 def config_init_explains_it(c):
     c.cli("config", "init", "made.yaml").expect(0)
