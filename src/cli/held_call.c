@@ -105,8 +105,9 @@ static size_t cut_characters(struct str s, size_t most)
     return at;
 }
 
-/* A title and a value in lines, the last of which ends with "…" if there is more. */
-static void add_held_value(struct buf *out, const char *title, struct str value, unsigned width,
+/* A title and a value in lines, the last of which ends with "…" if there is more. False: there
+ * is. */
+static bool add_held_value(struct buf *out, const char *title, struct str value, unsigned width,
                            unsigned lines)
 {
     size_t room = width > TITLE_WIDTH + VALUE_LEAST ? width - TITLE_WIDTH : VALUE_LEAST;
@@ -121,6 +122,7 @@ static void add_held_value(struct buf *out, const char *title, struct str value,
                  STR_ARG(((struct str){ value.p, n })), cut ? "…" : "");
         value = (struct str){ value.p + n, value.n - n };
     }
+    return value.n == 0;
 }
 
 void held_call_describe(const struct json *call, const struct table_style *style, unsigned width,
@@ -128,9 +130,11 @@ void held_call_describe(const struct json *call, const struct table_style *style
 {
     char shown[4 * SHOWN_MAX + 1];
     AUTO(buf_done) struct buf value = BUF_INIT(ARGS_MAX);
+    char id[ID_SHOWN];
+    bool whole = true;
 
-    log_printable(show_string(call, "request_id"), shown, ID_SHOWN);
-    buf_addf(out, "%s%s ", style->colour ? "\033[1m" : "", shown);
+    log_printable(show_string(call, "request_id"), id, sizeof id);
+    buf_addf(out, "%s%s ", style->colour ? "\033[1m" : "", id);
     log_printable(show_string(call, "tool"), shown, ID_SHOWN);
     buf_addf(out, "%s%s\n", shown, style->colour ? "\033[0m" : "");
     for (size_t i = 0; i < COUNT_OF(held_lines); i++) {
@@ -138,8 +142,13 @@ void held_call_describe(const struct json *call, const struct table_style *style
         held_lines[i].show(show_at(call, held_lines[i].path), style->now, &value);
         log_printable((struct str){ value.p, value.n < SHOWN_MAX ? value.n : SHOWN_MAX }, shown,
                       sizeof shown);
-        add_held_value(out, held_lines[i].title, str_from(shown), width, held_lines[i].lines);
+        if (!add_held_value(out, held_lines[i].title, str_from(shown), width,
+                            held_lines[i].lines) ||
+            value.n >= SHOWN_MAX)
+            whole = false;
     }
+    if (!whole)
+        buf_addf(out, "  in full   sandboxer approvals show %s\n", id);
 }
 
 /* --- requests --- */

@@ -11,8 +11,8 @@
 int held_call_fetch(struct api_call *c, const struct verb *v, const struct common *common,
                     enum contact_start start, const char *id);
 
-/* Appends lines of at most `width` characters: caller, tool, arguments in short, sandbox, network,
- * tier, deadline. */
+/* Appends lines: caller, tool, arguments in short, sandbox, network, tier, deadline. Values take at
+ * most `width` characters of a line; if one is cut, the command that shows it in full follows. */
 void held_call_describe(const struct json *call, const struct table_style *style, unsigned width,
                         struct buf *out);
 
