@@ -152,8 +152,9 @@ enum store_query_kind {
     STORE_SANDBOXES, /* a page by filter, newest first unless `ascending` */
     STORE_LIVE,      /* sandboxes that are not destroyed, for the start */
     STORE_DUE,       /* live sandboxes with a deadline, by deadline */
-    STORE_EVENTS,    /* after after_seq, of one sandbox and owner, or of all sandboxes with the
-                        labels, ascending */
+    STORE_EVENTS,    /* after after_seq, from time_ns on and before until_ns (0: to the end), of one
+                        sandbox and owner, or of all sandboxes with the labels. With text: of that
+                        type. Ascending; `latest`: the last ones, descending */
     STORE_EVENT_COUNTS, /* number of events from time_ns on, per owner */
     STORE_HISTORY,      /* events of a sandbox from time_ns on, ascending; or up to it, descending.
                            With text: only events with the text in type or reason */
@@ -205,6 +206,8 @@ struct store_query {
               * ascending, from created_ns on */
     int64_t after_seq;
     int64_t time_ns;
+    int64_t until_ns;
+    bool latest;
     int limit; /* rows; 0: all */
     int fd;
     struct ledger_walk *walk; /* borrowed until the answer */

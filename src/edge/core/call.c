@@ -6,6 +6,9 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
+#include "base/rfc3339.h"
+#include "base/units.h"
 #include "edge/core/guard.h"
 #include "edge/core/answers.h"
 #include "edge/core/internal.h"
@@ -586,6 +589,25 @@ int call_query_number(struct call *c, const char *name, uint64_t max, uint64_t *
         return fail_query_parameter(c, name, wanted);
     }
     *ret = n;
+    return 1;
+}
+
+int call_query_time(struct call *c, const char *name, int64_t *ret)
+{
+    struct str v;
+    int64_t ago;
+    int r = call_query(c, name, &v);
+
+    if (r <= 0)
+        return r;
+    if (!rfc3339_parse(v, ret)) {
+        if (units_duration(v, name, &ago, NULL) < 0)
+            return fail_query_parameter(
+                c, name, "a time (2026-01-02T03:04:05Z) or a duration before now (10m, 2h)");
+        *ret = clock_wall() - ago;
+    }
+    if (*ret <= 0)
+        *ret = 1;
     return 1;
 }
 

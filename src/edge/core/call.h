@@ -158,6 +158,8 @@ const char *call_sandbox_id(const struct call *c);
 int call_query(struct call *c, const char *name, struct str *ret);
 int call_query_bool(struct call *c, const char *name, bool *ret);
 int call_query_number(struct call *c, const char *name, uint64_t max, uint64_t *ret);
+/* A time, or how long ago: ns of the wall clock, at least 1. */
+int call_query_time(struct call *c, const char *name, int64_t *ret);
 /* A request header; p == NULL if absent. */
 struct str call_header(const struct call *c, const char *name);
 /* "https" or "http": how the client connected, to the daemon or to a proxy in front of it. */

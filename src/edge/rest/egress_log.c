@@ -7,6 +7,7 @@
 
 #include "edge/core/answers.h"
 #include "edge/core/internal.h"
+#include "edge/rest/decision_filter.h"
 #include "edge/rest/routes.h"
 #include "base/clock.h"
 #include "base/own.h"
@@ -17,10 +18,12 @@
 enum {
     PIECE = 32 << 10,     /* longer than any line */
     LOOK_MS = 200,        /* poll interval of `follow` */
+    TURN = 256 << 10,     /* bytes that are read in one turn of the loop */
     TAIL_MAX = 10000,     /* lines */
     RECENT = 1 << 20,     /* bytes at the end of the log that are searched for denials */
     DENIALS_DEFAULT = 20, /* distinct denials */
     DENIALS_MAX = 100,
+    LINE_MEMORY = 256 << 10, /* of a parsed line */
 };
 
 /* --- the log --- */
@@ -28,9 +31,13 @@ enum {
 struct log_tail {
     struct call *call;
     struct loop_timer timer;
+    struct decision_filter filter;
     int fd;
     off_t at;
-    bool follow, full;
+    off_t turn;      /* bytes that may be read before other work of the loop */
+    uint64_t wanted; /* lines that the search has not found yet */
+    bool searches;   /* backward from `at`, for the first line */
+    bool follow, full, over;
 };
 
 static void stop_log_tail(void *state)
@@ -45,26 +52,62 @@ static void on_tail_client_gone(struct call *c)
     stop_log_tail(c->state);
 }
 
+static enum decision_fit test_log_line(const struct decision_filter *f, struct str text)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(LINE_MEMORY);
+    const struct json_limits limits = { .bytes = PIECE, .depth = 16 };
+    const struct json *line;
+
+    if (!decision_filter_selects(f))
+        return DECISION_FITS;
+    return json_read(text, limits, &a, &line, NULL) < 0 ? DECISION_OTHER
+                                                        : decision_filter_test(f, line);
+}
+
+/* Leaves the lines that fit, each with its end. */
+static struct str select_log_lines(struct log_tail *t, char *text, size_t n)
+{
+    size_t kept = 0;
+    char *end;
+
+    for (char *line = text; line < text + n && !t->over; line = end) {
+        enum decision_fit fit;
+
+        end = (char *)memchr(line, '\n', (size_t)(text + n - line)) + 1;
+        fit = test_log_line(&t->filter, (struct str){ line, (size_t)(end - line) - 1 });
+        t->over = fit == DECISION_LATER;
+        if (fit != DECISION_FITS)
+            continue;
+        memmove(text + kept, line, (size_t)(end - line));
+        kept += (size_t)(end - line);
+    }
+    return (struct str){ text, kept };
+}
+
 /* Sends complete lines of the open file; true at its end. */
 static bool send_log_rest(struct log_tail *t)
 {
     static char piece[PIECE];
 
-    while (t->call->x && !t->full) {
+    while (t->call->x && !t->full && !t->over && t->turn > 0) {
         ssize_t n = pread(t->fd, piece, sizeof piece, t->at);
+        struct str lines;
         int r;
 
         while (n > 0 && piece[n - 1] != '\n')
             n--;
         if (n <= 0)
             return true;
-        r = http_write(t->call->x, (struct str){ piece, (size_t)n }, NULL);
+        lines = decision_filter_selects(&t->filter) ? select_log_lines(t, piece, (size_t)n)
+                                                    : (struct str){ piece, (size_t)n };
+        r = lines.n ? http_write(t->call->x, lines, NULL) : 0;
         if (r < 0) {
             stop_log_tail(t);
             http_cut(call_take_exchange(t->call));
             return false;
         }
         t->at += n;
+        t->turn -= n;
         t->full = r > 0;
     }
     return false;
@@ -111,18 +154,25 @@ static bool open_next_log_part(struct log_tail *t)
 
 static void on_tail_poll(struct loop_timer *timer);
 
+static bool search_first_line(struct log_tail *t);
+
 static void pump_log(struct log_tail *t)
 {
     /* before reading, so that the last lines before the end are sent */
     bool alive = t->follow && t->call->sandbox && sandbox_state(t->call->sandbox) < SANDBOX_EXPIRED;
+    int64_t pause = 0;
 
-    while (send_log_rest(t) && open_next_log_part(t))
+    t->turn = TURN;
+    if (t->searches)
+        t->searches = !search_first_line(t);
+    while (!t->searches && send_log_rest(t) && open_next_log_part(t))
         ;
     if (!t->call->x || t->full)
         return;
-    if (alive)
-        loop_timer_start(t->call->loop, &t->timer, clock_mono() + LOOK_MS * NS_PER_MS, on_tail_poll,
-                         NULL);
+    if (!t->searches && t->turn > 0)
+        pause = LOOK_MS * NS_PER_MS;
+    if (!pause || (alive && !t->over))
+        loop_timer_start(t->call->loop, &t->timer, clock_mono() + pause, on_tail_poll, NULL);
     else
         http_end(call_take_exchange(t->call));
 }
@@ -141,65 +191,125 @@ static void on_tail_drain(struct http_exchange *x)
     pump_log(t);
 }
 
-/* The offset of the last lines of the file; *lines is the number still missing. */
-static off_t find_tail(int fd, uint64_t *lines)
+/* --- where the log begins --- */
+
+static off_t find_file_end(int fd)
 {
-    static char piece[PIECE];
     struct stat st;
-    off_t at = fstat(fd, &st) == 0 ? st.st_size : 0;
 
-    if (at > 0)
-        (*lines)--; /* the last one, whose end is the file's */
-    while (at > 0) {
-        size_t n = at < PIECE ? (size_t)at : PIECE;
-
-        if (pread(fd, piece, n, at - (off_t)n) != (ssize_t)n)
-            return 0;
-        for (size_t i = n; i-- > 0;) {
-            if (piece[i] != '\n' || at - (off_t)(n - i) + 1 >= st.st_size)
-                continue;
-            if (*lines == 0)
-                return at - (off_t)(n - i) + 1;
-            (*lines)--;
-        }
-        at -= (off_t)n;
-    }
-    return 0;
+    return fstat(fd, &st) == 0 ? st.st_size : 0;
 }
 
-/* Opens the oldest part, or the part that contains the first of the last `tail` lines. */
-static int open_first_part(struct log_tail *t, uint64_t tail, struct err *e)
+/* Moves t->at before the lines from `text` + `from` to + n, which end at t->at, as far as they are
+ * wanted: true if that is the beginning. */
+static bool search_lines(struct log_tail *t, const char *text, size_t from, size_t n)
+{
+    while (n > from) {
+        const char *end = memrchr(text + from, '\n', n - 1 - from);
+        size_t begin = end ? (size_t)(end - text) + 1 : from;
+        enum decision_fit fit =
+            test_log_line(&t->filter, (struct str){ text + begin, n - 1 - begin });
+
+        if (!t->wanted || fit == DECISION_EARLIER)
+            return true;
+        t->at -= (off_t)(n - begin);
+        n = begin;
+        if (fit == DECISION_FITS && --t->wanted == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The same for the piece of the open part before t->at. */
+static bool search_piece(struct log_tail *t)
+{
+    static char piece[PIECE];
+    size_t n = t->at < PIECE ? (size_t)t->at : PIECE, from = 0;
+
+    if (pread(t->fd, piece, n, t->at - (off_t)n) != (ssize_t)n) {
+        t->at = 0;
+        return true;
+    }
+    t->turn -= (off_t)n;
+    while (n > 0 && piece[n - 1] != '\n') { /* a line that is being written */
+        n--;
+        t->at--;
+    }
+    if (t->at > (off_t)n) { /* the rest of a line that begins before the piece */
+        const char *first = memchr(piece, '\n', n);
+
+        from = first ? (size_t)(first - piece) + 1 : n;
+    }
+    if (from == n) { /* a line that is too long: no worker wrote it */
+        t->at -= (off_t)n;
+        return false;
+    }
+    return search_lines(t, piece, from, n);
+}
+
+/* Opens the part before the open one, at its end. */
+static bool open_earlier_part(struct log_tail *t)
+{
+    const struct control *c = t->call->api->control;
+    AUTO_CLOSE int fd = -1;
+    struct egress_link_parts all;
+    size_t i;
+
+    egress_link_list_parts(c, call_sandbox_id(t->call), &all);
+    i = find_open_part(t, &all);
+    if (i == 0 || i >= all.n ||
+        egress_link_open_part(c, call_sandbox_id(t->call), all.parts[i - 1], &fd, NULL) < 0)
+        return false;
+    drop_fd(&t->fd);
+    t->fd = take_fd(&fd);
+    t->at = find_file_end(t->fd);
+    return true;
+}
+
+/* False: the turn is over. */
+static bool search_first_line(struct log_tail *t)
+{
+    bool found = false;
+
+    while (!found && t->turn > 0)
+        found = t->at > 0 ? search_piece(t) : !open_earlier_part(t);
+    return found;
+}
+
+/* Opens the oldest part or, for a search, the newest at its end. */
+static int open_first_part(struct log_tail *t, struct err *e)
 {
     const struct control *c = t->call->api->control;
     struct egress_link_parts all;
-    size_t i;
+    uint32_t part = EGRESS_LINK_PART_NOW;
     int r;
 
     egress_link_list_parts(c, call_sandbox_id(t->call), &all);
-    i = tail && all.n ? all.n - 1 : 0;
-    do {
-        drop_fd(&t->fd);
-        r = egress_link_open_part(c, call_sandbox_id(t->call),
-                                  all.n ? all.parts[i] : EGRESS_LINK_PART_NOW, &t->fd, e);
-        if (r >= 0 && tail)
-            t->at = find_tail(t->fd, &tail);
-    } while (r >= 0 && tail && i-- > 0);
+    if (all.n)
+        part = all.parts[t->searches ? all.n - 1 : 0];
+    r = egress_link_open_part(c, call_sandbox_id(t->call), part, &t->fd, e);
+    if (r >= 0 && t->searches)
+        t->at = find_file_end(t->fd);
     return r;
 }
 
 static void rest_tail_egress_log(struct call *c)
 {
     struct log_tail *t = call_state(c, sizeof *t, stop_log_tail);
-    uint64_t tail = 0;
+    int tail;
     struct err e;
 
     t->call = c;
+    t->wanted = UINT64_MAX;
     call_own_fd(c, &t->fd);
     c->on_gone = on_tail_client_gone;
-    if (call_query_bool(c, "follow", &t->follow) < 0 ||
-        call_query_number(c, "tail", TAIL_MAX, &tail) < 0)
+    if (call_query_bool(c, "follow", &t->follow) < 0 || !decision_filter_read(c, &t->filter))
         return;
-    if (open_first_part(t, tail, &e) < 0)
+    tail = call_query_number(c, "tail", TAIL_MAX, &t->wanted);
+    if (tail < 0)
+        return;
+    t->searches = tail || t->filter.since_ms;
+    if (open_first_part(t, &e) < 0)
         call_fail(c, &e);
     else if (call_begin_lines(c, on_tail_drain))
         pump_log(t);
@@ -214,6 +324,7 @@ struct egress_denial {
 };
 
 struct denial_list {
+    struct decision_filter filter;
     struct egress_denial list[DENIALS_MAX]; /* unordered */
     size_t n, limit;
 };
@@ -282,12 +393,13 @@ static void read_denial_lines(struct str text, struct denial_list *all)
     struct str line;
 
     while (text.p && text.n) {
-        AUTO(arena_done) struct arena a = ARENA_INIT(256 << 10);
+        AUTO(arena_done) struct arena a = ARENA_INIT(LINE_MEMORY);
         const struct json *v;
         struct egress_denial d;
 
         text = str_cut(text, '\n', &line);
-        if (json_read(line, limits, &a, &v, NULL) >= 0 && read_denial(v, &d))
+        if (json_read(line, limits, &a, &v, NULL) >= 0 &&
+            decision_filter_test(&all->filter, v) == DECISION_FITS && read_denial(v, &d))
             add_denial(all, &d);
     }
 }
@@ -376,7 +488,8 @@ static void rest_list_denials(struct call *c)
     uint64_t limit = DENIALS_DEFAULT;
     struct err e;
 
-    if (call_query_number(c, "limit", DENIALS_MAX, &limit) < 0)
+    if (call_query_number(c, "limit", DENIALS_MAX, &limit) < 0 ||
+        !decision_filter_read(c, &all->filter))
         return;
     all->limit = limit ? limit : 1;
     if (!read_recent_parts(c, all)) {
@@ -391,9 +504,10 @@ static void rest_list_denials(struct call *c)
 const struct route routes_egress_log[] = {
     { H1_GET, VERB_READ, "/v1/sandboxes/{id}/egress/log", ROUTE_SANDBOX | ROUTE_LONG,
       rest_tail_egress_log, "The egress log of a sandbox", .answer = "application/x-ndjson",
-      .query = "follow tail" },
+      .query = "follow tail " DECISION_FILTER_QUERY },
     { H1_GET, VERB_READ, "/v1/sandboxes/{id}/egress/denials", ROUTE_SANDBOX, rest_list_denials,
-      "Recently denied egress of a sandbox", .answer = "EgressDenials", .query = "limit" },
+      "Recently denied egress of a sandbox", .answer = "EgressDenials",
+      .query = "limit " DECISION_FILTER_QUERY },
     { .path = NULL },
 };
 

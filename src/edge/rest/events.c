@@ -43,15 +43,18 @@ struct event_stream {
     struct store_query query;
     struct event_subscriber subscriber;
     struct egress_tail_reader feed;
-    struct loop_timer timer; /* the next heartbeat, or the end of the wait */
-    char sandbox[ID_MAX];    /* "": all */
-    int64_t at;              /* the last event sent */
-    int64_t wait_until;      /* deadline of a poll; clock_mono() */
-    int64_t from_ms;         /* start time of decisions; 0: now */
+    struct loop_timer timer;    /* the next heartbeat, or the end of the wait */
+    char sandbox[ID_MAX];       /* "": all */
+    int64_t at;                 /* the last event sent */
+    int64_t wait_until;         /* deadline of a poll; clock_mono() */
+    int64_t from_ms;            /* start time of decisions; 0: now */
+    int64_t since_ns, until_ns; /* of what is past; 0: no bound */
+    struct str type;            /* empty: any */
     int limit;
     unsigned kinds;
     bool sse, reading, full, more;
-    bool dates; /* the time of event `at` is the start time of decisions */
+    bool latest; /* a poll for the last events */
+    bool dates;  /* the time of event `at` is the start time of decisions */
 };
 
 static void read_event_page(struct event_stream *s);
@@ -130,6 +133,11 @@ static bool send_decision(struct event_stream *s, const struct egress_tail_line 
                     buf_str(&text));
 }
 
+static bool is_wanted_type(const struct event_stream *s, const char *type)
+{
+    return !s->type.n || str_eq(s->type, str_from(type));
+}
+
 static void on_stream_drain(struct http_exchange *x)
 {
     struct call *c = http_state(x);
@@ -189,7 +197,8 @@ static void send_decisions(struct event_stream *s)
     if (!s->feed.more)
         return;
     while (s->call->x && !s->reading && !s->more && !s->full && egress_tail_next(&s->feed, &l) > 0)
-        send_decision(s, &l);
+        if (is_wanted_type(s, egress_tail_types[l.kind]))
+            send_decision(s, &l);
 }
 
 static void on_decisions(struct egress_tail_reader *r)
@@ -243,10 +252,10 @@ struct event_page {
 
 static void write_events(struct json_writer *w, const void *page)
 {
-    const struct event_page *p = page;
+    const struct store_query *q = ((const struct event_page *)page)->query;
 
-    for (size_t i = 0; i < p->query->n; i++)
-        event_write(w, &p->query->events[i]);
+    for (size_t i = 0; i < q->n; i++)
+        event_write(w, &q->events[q->latest ? q->n - 1 - i : i]);
 }
 
 static const struct json_field event_list_fields[] = {
@@ -258,7 +267,7 @@ static const struct json_shape event_list = { "EventList", JSON_FIELDS(event_lis
 static void answer_event_poll(struct event_stream *s)
 {
     const struct store_query *q = &s->query;
-    const struct event_page page = { q->n ? q->events[q->n - 1].seq : s->at, q };
+    const struct event_page page = { q->n ? q->events[q->latest ? 0 : q->n - 1].seq : s->at, q };
 
     stop_stream(s);
     call_answer_as(s->call, 200, &event_list, &page);
@@ -304,7 +313,11 @@ static void read_event_page(struct event_stream *s)
         .sandbox = str_from(s->sandbox),
         .owner = who->admin || s->sandbox[0] ? STR("") : str_from(who->owner),
         .labels = who->labels,
+        .text = s->type,
         .after_seq = s->at - s->dates,
+        .time_ns = s->since_ns,
+        .until_ns = s->until_ns,
+        .latest = s->latest,
         .limit = s->limit,
     };
     arena_init(&s->query.arena, PAGE_BYTES_MAX);
@@ -321,7 +334,7 @@ static void on_lifecycle_event(struct event_subscriber *sub, const struct event_
 {
     struct event_stream *s = container_of(sub, struct event_stream, subscriber);
 
-    if (v->seq <= s->at ||
+    if (v->seq <= s->at || !is_wanted_type(s, v->type) || v->time_ns < s->since_ns || s->until_ns ||
         (s->sandbox[0] ? strcmp(s->sandbox, v->sandbox) != 0
                        : !event_visible(s->call->api->control, &s->call->caller, v)))
         return;
@@ -373,6 +386,28 @@ static bool read_event_kinds(struct call *c, struct event_stream *s)
                           "text/event-stream, or read the sandbox's egress/log");
 }
 
+/* Which of the past events, and of which type. */
+static bool read_event_filters(struct call *c, struct event_stream *s)
+{
+    uint64_t tail = 0;
+
+    if (call_query_time(c, "since", &s->since_ns) < 0 ||
+        call_query_time(c, "until", &s->until_ns) < 0 || call_query(c, "type", &s->type) < 0 ||
+        call_query_number(c, "tail", POLL_MAX, &tail) < 0)
+        return false;
+    if (s->sse && (tail || s->until_ns))
+        return call_fail_with(c, 400, "invalid",
+                              "%s: a stream continues without an end; leave it out, or do not "
+                              "accept text/event-stream",
+                              tail ? "tail" : "until");
+    if (s->since_ns && !s->from_ms)
+        s->from_ms = s->since_ns / NS_PER_MS;
+    s->latest = tail;
+    if (tail)
+        s->limit = (int)tail;
+    return true;
+}
+
 static bool read_event_query(struct call *c, struct event_stream *s)
 {
     struct str last = call_header(c, "Last-Event-ID");
@@ -390,7 +425,7 @@ static bool read_event_query(struct call *c, struct event_stream *s)
     s->dates = last.n && s->at && !s->from_ms && s->kinds != KIND_LIFECYCLE;
     s->limit = s->sse ? PAGE : (int)limit;
     s->wait_until = clock_mono() + (call_wants_head(c) ? 0 : (int64_t)wait * NS_PER_S);
-    return true;
+    return read_event_filters(c, s);
 }
 
 static void begin_stream(struct event_stream *s)
@@ -436,10 +471,10 @@ static void rest_stream_events(struct call *c)
 
 const struct route routes_events[] = {
     { H1_GET, VERB_READ, "/v1/events", ROUTE_LONG, rest_stream_events, "Events of all sandboxes",
-      .answer = "EventList", .query = "after kind limit wait" },
+      .answer = "EventList", .query = "after kind limit since tail type until wait" },
     { H1_GET, VERB_READ, "/v1/sandboxes/{id}/events", ROUTE_SANDBOX | ROUTE_LONG,
       rest_stream_events, "Events of a sandbox", .answer = "EventList",
-      .query = "after kind limit wait" },
+      .query = "after kind limit since tail type until wait" },
     { .path = NULL },
 };
 

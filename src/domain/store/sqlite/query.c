@@ -6,6 +6,7 @@
 #include "domain/store/sqlite/internal.h"
 
 enum { FIRST_ROWS = 16, PREFIX_ROWS = 2, PREFIX_SEEN_MAX = 1000, LABELS_MAX = 256 << 10 };
+enum { EVENT_TYPE_COLUMN = 2 };
 
 /* Makes room for one more row, which is zeroed. */
 static int find_row_room(struct store_query *q, size_t size, void **ret, struct err *e)
@@ -232,7 +233,7 @@ static int query_page(struct db *d, struct store_query *q, struct err *e)
 /* ---- events */
 
 /* The labels of the event's sandbox are the column behind its own. */
-static bool event_fits_query(const struct store_query *q, sqlite3_stmt *st)
+static bool event_has_labels(const struct store_query *q, sqlite3_stmt *st)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT((size_t)4 * LABELS_MAX);
     const struct json_limits limits = { .bytes = LABELS_MAX, .depth = 2 };
@@ -249,17 +250,30 @@ static bool event_fits_query(const struct store_query *q, sqlite3_stmt *st)
     return true;
 }
 
-static int query_events(struct db *d, struct store_query *q, struct err *e)
+static bool event_has_type(const struct store_query *q, sqlite3_stmt *st)
 {
-    const struct db_value *with = DB_WITH(db_int(q->after_seq), db_int(query_row_limit(q)),
-                                          db_text(q->sandbox), db_text(q->owner));
+    const char *type = (const char *)sqlite3_column_text(st, EVENT_TYPE_COLUMN);
 
+    return !q->text.n || (type && str_eq(q->text, str_from(type)));
+}
+
+static bool event_fits_query(const struct store_query *q, sqlite3_stmt *st)
+{
+    return event_has_type(q, st) && (q->sandbox.n || !q->labels.n || event_has_labels(q, st));
+}
+
+/* Events of a type have an index of their own; those of an owner or a sandbox are compared,
+ * as an owner has a bounded number. */
+static enum sql find_events_sql(const struct store_query *q)
+{
     bool by_labels = !q->sandbox.n && q->labels.n;
     enum sql sql = q->sandbox.n ? SQL_EVENTS_SANDBOX
                    : by_labels  ? (q->owner.n ? SQL_EVENTS_OWNER_LABELS : SQL_EVENTS_LABELS)
-                                : (q->owner.n ? SQL_EVENTS_OWNER : SQL_EVENTS);
+                   : q->owner.n ? SQL_EVENTS_OWNER
+                   : q->text.n  ? SQL_EVENTS_TYPE
+                                : SQL_EVENTS;
 
-    return read_query_rows(d, q, sql, &event_shape, with, by_labels ? event_fits_query : NULL, e);
+    return q->latest ? (enum sql)(sql + 1) : sql;
 }
 
 /* The seq from which on the events of the sandbox (empty: of all) are at or after since_ns. Events
@@ -285,6 +299,25 @@ static int find_time(struct db *d, struct str sandbox, int64_t since_ns, int64_t
     }
     *ret = low;
     return 0;
+}
+
+static int query_events(struct db *d, struct store_query *q, struct err *e)
+{
+    bool compares = q->text.n || (!q->sandbox.n && q->labels.n);
+    int64_t from = 0, to = INT64_MAX;
+    int r = q->time_ns ? find_time(d, q->sandbox, q->time_ns, &from, e) : 0;
+
+    if (r >= 0 && q->until_ns)
+        r = find_time(d, q->sandbox, q->until_ns, &to, e);
+    if (r < 0)
+        return r;
+    if (from > q->after_seq)
+        q->after_seq = from - 1;
+    return read_query_rows(d, q, find_events_sql(q), &event_shape,
+                           DB_WITH(db_int(q->after_seq), db_int(compares ? -1 : query_row_limit(q)),
+                                   db_text(q->sandbox), db_text(q->owner), db_int(to),
+                                   db_text(q->text)),
+                           compares ? event_fits_query : NULL, e);
 }
 
 /* Replaces `owner` by the next one in the index: 1, or 0 if it was the last. */

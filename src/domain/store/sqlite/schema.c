@@ -239,6 +239,9 @@ static const char names[] =
 static const char snapshot_settings[] =
     "ALTER TABLE snapshots ADD COLUMN settings TEXT NOT NULL DEFAULT '';";
 
+/* Events of one type are found without reading the others. */
+static const char event_types[] = "CREATE INDEX events_type ON events (type);";
+
 static const struct migration migrations[] = {
     { 1, first },          { 2, egress },        { 3, trust },
     { 4, images },         { 5, snapshots },     { 6, snapshot_bases },
@@ -246,6 +249,7 @@ static const struct migration migrations[] = {
     { 10, new_measures },  { 11, credentials },  { 12, egress_authors },
     { 13, ledger },        { 14, token_makers }, { 15, families },
     { 16, snapshot_ends }, { 17, names },        { 18, snapshot_settings },
+    { 19, event_types },
 };
 
 const struct schema store_schema = { migrations, COUNT_OF(migrations) };

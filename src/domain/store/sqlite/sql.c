@@ -52,6 +52,13 @@
 #define OWNED        "owner = ?5 AND"
 #define TAGGED_OWNED TAGGED " " OWNED
 
+/* Events after ?1 and before ?5, at most ?2: of the sandbox ?3, the owner ?4 or the type ?6. */
+#define EVENTS(columns, index)                                                                     \
+    "SELECT " EVENT columns " FROM events " index " WHERE seq > ?1 AND seq < ?5"
+#define OF_SANDBOX   " AND sandbox = ?3 AND (?4 = '' OR owner = ?4)"
+#define OLDEST_FIRST " ORDER BY seq LIMIT ?2"
+#define NEWEST_FIRST " ORDER BY seq DESC LIMIT ?2"
+
 /* Events of the sandbox ?1, filtered by the text ?3 if it is not empty. */
 #define HISTORY(where)                                                                             \
     "SELECT " EVENT " FROM events INDEXED BY events_sandbox WHERE sandbox = ?1 AND " where         \

@@ -130,14 +130,21 @@ SQL(SQL_LIVE, "SELECT " SANDBOX " FROM sandboxes WHERE live = 1 ORDER BY created
 SQL(SQL_DUE, "SELECT " SANDBOX " FROM sandboxes INDEXED BY sandboxes_due WHERE live = 1"
              " AND deadline_ns > 0"
              " ORDER BY deadline_ns LIMIT ?1")
-SQL(SQL_EVENTS, "SELECT " EVENT " FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2")
-SQL(SQL_EVENTS_SANDBOX, "SELECT " EVENT " FROM events WHERE seq > ?1 AND sandbox = ?3"
-                        " AND (?4 = '' OR owner = ?4) ORDER BY seq LIMIT ?2")
-SQL(SQL_EVENTS_OWNER, "SELECT " EVENT " FROM events WHERE seq > ?1 AND owner = ?4"
-                      " ORDER BY seq LIMIT ?2")
-SQL(SQL_EVENTS_LABELS, "SELECT " EVENT ", " LABELS_OF " FROM events WHERE seq > ?1 ORDER BY seq")
-SQL(SQL_EVENTS_OWNER_LABELS, "SELECT " EVENT ", " LABELS_OF " FROM events"
-                             " WHERE seq > ?1 AND owner = ?4 ORDER BY seq")
+/* Each is followed by the same with the newest first. */
+SQL(SQL_EVENTS, EVENTS("", "") OLDEST_FIRST)
+SQL(SQL_EVENTS_DOWN, EVENTS("", "") NEWEST_FIRST)
+SQL(SQL_EVENTS_TYPE, EVENTS("", "INDEXED BY events_type") " AND type = ?6" OLDEST_FIRST)
+SQL(SQL_EVENTS_TYPE_DOWN, EVENTS("", "INDEXED BY events_type") " AND type = ?6" NEWEST_FIRST)
+SQL(SQL_EVENTS_SANDBOX, EVENTS("", "INDEXED BY events_sandbox") OF_SANDBOX OLDEST_FIRST)
+SQL(SQL_EVENTS_SANDBOX_DOWN, EVENTS("", "INDEXED BY events_sandbox") OF_SANDBOX NEWEST_FIRST)
+SQL(SQL_EVENTS_OWNER, EVENTS("", "INDEXED BY events_owner") " AND owner = ?4" OLDEST_FIRST)
+SQL(SQL_EVENTS_OWNER_DOWN, EVENTS("", "INDEXED BY events_owner") " AND owner = ?4" NEWEST_FIRST)
+SQL(SQL_EVENTS_LABELS, EVENTS(", " LABELS_OF, "") OLDEST_FIRST)
+SQL(SQL_EVENTS_LABELS_DOWN, EVENTS(", " LABELS_OF, "") NEWEST_FIRST)
+SQL(SQL_EVENTS_OWNER_LABELS,
+    EVENTS(", " LABELS_OF, "INDEXED BY events_owner") " AND owner = ?4" OLDEST_FIRST)
+SQL(SQL_EVENTS_OWNER_LABELS_DOWN,
+    EVENTS(", " LABELS_OF, "INDEXED BY events_owner") " AND owner = ?4" NEWEST_FIRST)
 SQL(SQL_EVENT_FROM, "SELECT seq, time_ns FROM events INDEXED BY events_sandbox"
                     " WHERE sandbox = ?1 AND seq >= ?2 ORDER BY seq LIMIT 1")
 SQL(SQL_EVENT_AT, "SELECT seq, time_ns FROM events WHERE seq >= ?2 ORDER BY seq LIMIT 1")

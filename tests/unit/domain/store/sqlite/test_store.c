@@ -426,6 +426,57 @@ static void check_history(struct store_query q, int first, int step, size_t n)
     arena_done(&q.arena);
 }
 
+/* Times are one less than the numbers. */
+TEST(events_of_a_time_and_the_last_ones)
+{
+    struct store_query q = { .kind = STORE_EVENTS, .time_ns = 4, .until_ns = 9 };
+
+    fix_open();
+    CHECK_INT(add_events(0, 12), 12);
+    check_history(q, 5, 1, 5);
+    q.after_seq = 6;
+    check_history(q, 7, 1, 3);
+    q.after_seq = 0;
+    q.latest = true;
+    check_history(q, 9, -1, 5);
+    q.limit = 2;
+    check_history(q, 9, -1, 2);
+    q.owner = STR("owner1");
+    check_history(q, 8, -2, 2);
+    q.sandbox = STR("sbx_00000000000000000001");
+    q.limit = 0;
+    CHECK_INT(count_of(q), 1);
+    fix_close();
+}
+
+TEST(events_of_a_type)
+{
+    struct store_query q = { .kind = STORE_EVENTS, .text = STR("odd") };
+    struct store_txn t;
+
+    fix_open();
+    store_txn_begin(&t, fix.store);
+    for (int i = 0; i < 12; i++) {
+        struct event_record v = event(1 + i % 3, i % 2 ? "odd" : "even");
+
+        snprintf(v.owner, sizeof v.owner, "owner%d", i / 6);
+        store_add_event(&t, &v);
+    }
+    commit(&t);
+    check_history(q, 2, 2, 6);
+    q.limit = 2;
+    check_history(q, 2, 2, 2);
+    q.latest = true;
+    check_history(q, 12, -2, 2);
+    q.owner = STR("owner0");
+    check_history(q, 6, -2, 2);
+    q.sandbox = STR("sbx_00000000000000000002");
+    check_history(q, 2, 0, 1);
+    q.text = STR("none");
+    CHECK_INT(count_of(q), 0);
+    fix_close();
+}
+
 TEST(what_happened_to_a_sandbox_from_a_time_on_and_back_from_it)
 {
     struct store_query q = { .kind = STORE_HISTORY,
