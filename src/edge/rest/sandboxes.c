@@ -4,6 +4,7 @@
 
 #include "edge/core/answers.h"
 #include "edge/core/internal.h"
+#include "base/clock.h"
 #include "base/own.h"
 #include "edge/core/operation.h"
 #include "edge/core/stats.h"
@@ -11,36 +12,53 @@
 #include "lib/json/reader.h"
 
 enum { LIST_DEFAULT = 100, LIST_MAX = 1000, KEY_MAX = 127 };
+enum { MEASURED_MAX = 100, MEASURED_AT_ONCE = 8 };
+#define MEASURE_NS (2 * NS_PER_S) /* until a list takes no further samples */
 
-/* Answers with the call's sandbox, live or destroyed. `uses`: with its last sample. */
-static void answer_with_sandbox_using(struct call *c, bool uses)
+/* A live sandbox, and with `uses` its last sample. */
+static void write_live_sandbox(struct json_writer *w, const struct call *c, struct sandbox *sandbox,
+                               bool uses)
 {
-    struct sandbox_json s = { .record = c->find.record, .machine = c->caller.admin };
+    const struct sandbox_view v = sandbox_view(sandbox);
     struct sandbox_egress egress;
     struct limits_answer limits;
     struct usage_answer usage;
 
-    if (c->sandbox) {
-        const struct sandbox_view v = sandbox_view(c->sandbox);
-
-        s = (struct sandbox_json){
-            .record = v.record,
-            .expires_ns = v.expires_ns,
-            .deadline_ns = v.deadline_ns,
-            .machine = c->caller.admin,
-            .step = v.step,
-            .egress = sandbox_egress(c->sandbox, &egress) ? &egress : NULL,
-            .brought = sandbox_last_sync(c->sandbox),
-            .limits = limits_answer_fill(&limits, c->sandbox) ? &limits : NULL,
-            .usage = uses && usage_answer_fill(&usage, c->sandbox) ? &usage : NULL
-        };
-    }
-    call_answer(c, 200, sandbox_write, &s);
+    sandbox_write(w, &(struct sandbox_json){
+                         .record = v.record,
+                         .expires_ns = v.expires_ns,
+                         .deadline_ns = v.deadline_ns,
+                         .machine = c->caller.admin,
+                         .step = v.step,
+                         .egress = sandbox_egress(sandbox, &egress) ? &egress : NULL,
+                         .brought = sandbox_last_sync(sandbox),
+                         .limits = limits_answer_fill(&limits, sandbox) ? &limits : NULL,
+                         .usage = uses && usage_answer_fill(&usage, sandbox) ? &usage : NULL,
+                     });
 }
 
+static void write_measured_sandbox(struct json_writer *w, const void *call)
+{
+    const struct call *c = call;
+
+    write_live_sandbox(w, c, c->sandbox, true);
+}
+
+static void write_found_sandbox(struct json_writer *w, const void *call)
+{
+    const struct call *c = call;
+
+    if (c->sandbox)
+        write_live_sandbox(w, c, c->sandbox, false);
+    else
+        sandbox_write(
+            w, &(struct sandbox_json){ .record = c->find.record, .machine = c->caller.admin });
+}
+
+/* Answers with the call's sandbox, live or destroyed. */
 static void answer_with_sandbox(struct call *c)
 {
-    answer_with_sandbox_using(c, false);
+    call_answer(c, 200, write_found_sandbox, c);
 }
 
 /* --- get --- */
@@ -54,7 +72,7 @@ static void on_sandbox_measured(struct usage_op *op)
 {
     struct call *c = container_of(op, struct measured_call, op)->call;
 
-    answer_with_sandbox_using(c, true);
+    call_answer(c, 200, write_measured_sandbox, c);
     call_unref(c);
 }
 
@@ -202,6 +220,14 @@ static void rest_create_sandbox(struct call *c)
 struct sandbox_listing {
     struct call *call;
     struct store_query query;
+    bool uses; /* with samples of the sandboxes' use */
+    /* taking them */
+    struct listing_sample {
+        struct usage_op op;
+        struct sandbox_listing *of;
+    } samples[MEASURED_AT_ONCE];
+    size_t next, running; /* the next row to be measured; samples under way */
+    int64_t until;        /* clock_mono() */
 };
 
 /* The query asks for one extra row, to detect another page. */
@@ -217,7 +243,14 @@ static void write_sandboxes(struct json_writer *w, const void *listing)
 
     for (size_t i = 0; i < l->query.n - has_next_page(l); i++) {
         const struct sandbox_record *r = &l->query.sandboxes[i];
+        struct sandbox *live;
 
+        if (l->uses &&
+            control_find_now(l->call->api->control, &l->call->caller, str_from(r->id), &live)) {
+            write_live_sandbox(w, l->call, live, true);
+            sandbox_unref(live);
+            continue;
+        }
         sandbox_write(w, &(struct sandbox_json){ .record = r,
                                                  .expires_ns = control_expires_ns(control, r),
                                                  .deadline_ns = control_deadline_ns(control, r),
@@ -249,11 +282,50 @@ static const struct json_field list_fields[] = {
 static const struct json_shape sandbox_list = { "SandboxList", JSON_FIELDS(list_fields) };
 const struct json_shape *const answers_sandboxes[] = { &sandbox_list, NULL };
 
+static void on_listed_sandbox_measured(struct usage_op *op);
+
+/* Samples the next live row. False: the page or the time is over; the rest has its last sample. */
+static bool start_listing_sample(struct sandbox_listing *l, struct listing_sample *m)
+{
+    struct call *c = l->call;
+    struct sandbox *live;
+
+    while (c->x && l->next < l->query.n - has_next_page(l) && clock_mono() < l->until) {
+        const struct sandbox_record *r = &l->query.sandboxes[l->next++];
+
+        if (!control_find_now(c->api->control, &c->caller, str_from(r->id), &live))
+            continue;
+        *m = (struct listing_sample){ .op.done = on_listed_sandbox_measured, .of = l };
+        l->running++;
+        sandbox_usage(live, &m->op);
+        sandbox_unref(live);
+        return true;
+    }
+    return false;
+}
+
+static void on_listed_sandbox_measured(struct usage_op *op)
+{
+    struct listing_sample *m = container_of(op, struct listing_sample, op);
+    struct sandbox_listing *l = m->of;
+
+    l->running--;
+    if (!start_listing_sample(l, m) && !l->running)
+        call_settle_as(l->call, 0, NULL, 200, &sandbox_list, l);
+}
+
+/* A few at a time: a page asks many sandboxes, each of which wakes a process. */
 static void on_sandboxes_listed(struct store_query *q, int r, const struct err *e)
 {
     struct sandbox_listing *l = container_of(q, struct sandbox_listing, query);
 
-    call_settle_as(l->call, r, e, 200, &sandbox_list, l);
+    if (r >= 0 && l->uses)
+        l->until = clock_mono() + MEASURE_NS;
+    for (size_t i = 0; r >= 0 && l->uses && i < MEASURED_AT_ONCE; i++)
+        if (!start_listing_sample(l, &l->samples[i]))
+            break;
+    if (!l->running)
+        call_settle_as(l->call, r, e, 200, &sandbox_list, l);
 }
 
 static bool read_list_cursor(struct call *c, struct store_query *q)
@@ -347,8 +419,8 @@ static void rest_list_sandboxes(struct call *c)
     l->call = c;
     call_own_arena(c, &l->query.arena, 0); /* control sets its limit */
     if (!read_list_filters(c, &l->query) || !read_list_cursor(c, &l->query) ||
-        !read_profile_filter(c, &l->query.profile) ||
-        call_query_number(c, "limit", LIST_MAX, &limit) < 0)
+        !read_profile_filter(c, &l->query.profile) || call_query_bool(c, "usage", &l->uses) < 0 ||
+        call_query_number(c, "limit", l->uses ? MEASURED_MAX : LIST_MAX, &limit) < 0)
         return;
     l->query.limit = (int)limit + 1;
     if (control_list(c->api->control, &c->caller, &l->query, on_sandboxes_listed, &e) < 0)
@@ -515,7 +587,7 @@ const struct route routes_sandboxes[] = {
       "Create a sandbox", create_request_fields, &create_request_field_count, "Sandbox",
       .status = 201 },
     { H1_GET, VERB_READ, "/v1/sandboxes", 0, rest_list_sandboxes, "List sandboxes",
-      .answer = "SandboxList", .query = "state* label* profile limit cursor" },
+      .answer = "SandboxList", .query = "state* label* profile limit cursor usage" },
     { H1_GET, VERB_READ, "/v1/sandboxes/{id}", ROUTE_SANDBOX, rest_show_sandbox, "Show a sandbox",
       .answer = "Sandbox", .query = "usage" },
     { H1_DELETE, VERB_DESTROY, "/v1/sandboxes/{id}", ROUTE_SANDBOX, rest_destroy_sandbox,
