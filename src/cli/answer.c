@@ -123,6 +123,14 @@ int answer_print_row(const void *user, const struct json *row, struct err *e)
     return table_row(stdout, &style, row, k->columns, k->n, e);
 }
 
+void answer_titles(const struct api_call *c, const struct answer_kind *k)
+{
+    struct table_style style = table_style_for(fileno(stdout));
+
+    if (common_format(c->common) == FORMAT_TEXT)
+        table_titles(stdout, &style, k->columns, k->n);
+}
+
 int answer_row(const struct api_call *c, const struct json *row, const struct answer_kind *k,
                struct err *e)
 {
@@ -155,6 +163,8 @@ int answer_stream(struct api_call *c, struct str prefix, answer_row_fn *print, c
     struct err e;
     int status = api_call_open(c);
 
+    if (status == 0 && print == answer_print_row)
+        answer_titles(c, user);
     while (status == 0 && api_call_next(c, &piece, &status) > 0) {
         int r = lines_feed(&lines, piece, &e);
 
@@ -205,6 +215,20 @@ static const struct column sandbox_columns[] = {
 };
 const struct answer_kind kind_sandbox = KIND("sandboxes", "sandbox_id", sandbox_columns);
 
+static const struct column stats_columns[] = {
+    COLUMN("SANDBOX", "", .show = show_name, .most = 24),
+    COLUMN("STATE", "state", .state = true, .wide = 110),
+    COLUMN("CPU", "usage.cpu", .show = show_percent),
+    COLUMN("MEMORY", "", .show = show_memory_use),
+    COLUMN("DISK", "", .show = show_disk_use, .wide = 100),
+    COLUMN("PIDS", "", .show = show_process_use),
+    COLUMN("SENT", "egress.bytes_out", .show = show_bytes),
+    COLUMN("RECEIVED", "egress.bytes_in", .show = show_bytes, .wide = 90),
+    COLUMN("DENIED", "egress.denied", .wide = 110),
+    COLUMN("UP", "ready_at", .show = show_since),
+};
+const struct answer_kind kind_sandbox_stats = KIND("sandboxes", "sandbox_id", stats_columns);
+
 /* After a change: the sandbox, restrictions that the caller did not ask for, and the next command. */
 static const struct column changed_columns[] = {
     COLUMN("ID", "sandbox_id"),
@@ -216,14 +240,14 @@ static const struct column changed_columns[] = {
 const struct answer_kind kind_sandbox_changed = KIND("sandboxes", "sandbox_id", changed_columns);
 
 static const struct column event_columns[] = {
-    COLUMN("SEQ", "seq"),
-    COLUMN("TIME", "time"),
-    COLUMN("TYPE", "type"),
-    COLUMN("SANDBOX", "sandbox_id"),
-    COLUMN("FROM", "from", .state = true),
-    COLUMN("TO", "to", .state = true),
-    COLUMN("ACTOR", "actor.id", .most = 24),
-    COLUMN("REASON", "reason", .most = 60),
+    COLUMN("SEQ", "seq", .width = 7, .wide = 100),
+    COLUMN("TIME", "time", .show = show_moment, .width = 20),
+    COLUMN("TYPE", "type", .width = 20),
+    COLUMN("SANDBOX", "sandbox_id", .width = 24),
+    COLUMN("FROM", "from", .state = true, .width = 12, .wide = 140),
+    COLUMN("TO", "to", .state = true, .width = 12, .wide = 140),
+    COLUMN("ACTOR", "actor.id", .width = 16, .wide = 120),
+    COLUMN("REASON", "reason", .width = 24),
 };
 const struct answer_kind kind_event = KIND("events", "seq", event_columns);
 

@@ -40,6 +40,8 @@ void answer_pause(const struct json *tree, char out[static ANSWER_PAUSE_MAX]);
 /* Flushes stdout. EXIT_TOOL_FAILED, after a message, if the output could not be written. */
 int answer_flush(const struct api_call *c);
 
+/* The titles of a stream of rows; with -o nothing. */
+void answer_titles(const struct api_call *c, const struct answer_kind *k);
 /* A row of a stream, or with -o its document. */
 int answer_row(const struct api_call *c, const struct json *row, const struct answer_kind *k,
                struct err *e);
@@ -55,7 +57,7 @@ answer_row_fn answer_print_row; /* as a row of a table; user is a struct answer_
 int answer_stream(struct api_call *c, struct str prefix, answer_row_fn *print, const void *user);
 
 /* The kinds that several verbs show. */
-extern const struct answer_kind kind_sandbox, kind_sandbox_changed, kind_event, kind_process,
-    kind_stale, kind_snapshot, kind_image, kind_workspace_change;
+extern const struct answer_kind kind_sandbox, kind_sandbox_changed, kind_sandbox_stats, kind_event,
+    kind_process, kind_stale, kind_snapshot, kind_image, kind_workspace_change;
 
 #endif

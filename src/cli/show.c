@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <signal.h>
 
+#include "base/clock.h"
 #include "base/rfc3339.h"
 #include "cli/time_text.h"
 #include "lib/json/number.h"
@@ -111,6 +112,36 @@ void show_age(const struct json *v, int64_t now, struct buf *out)
 void show_until(const struct json *v, int64_t now, struct buf *out)
 {
     show_time_as(v, now, out, when_until);
+}
+
+static void span_since(int64_t then, int64_t now, char *out)
+{
+    when_span(now - then, out);
+}
+
+void show_since(const struct json *v, int64_t now, struct buf *out)
+{
+    show_time_as(v, now, out, span_since);
+}
+
+static void write_moment(int64_t then, int64_t now, char *out)
+{
+    char text[TIME_TEXT];
+
+    time_text(then, text);
+    snprintf(out, WHEN_TEXT, "%.*sZ", (int)strcspn(text, ".Z"), text);
+}
+
+void show_moment(const struct json *v, int64_t now, struct buf *out)
+{
+    char text[WHEN_TEXT];
+
+    if (!v || v->type != JSON_INT) {
+        show_time_as(v, now, out, write_moment);
+    } else if (v->i >= 0 && v->i < INT64_MAX / NS_PER_MS) {
+        write_moment(v->i * NS_PER_MS, now, text);
+        buf_add(out, str_from(text));
+    }
 }
 
 static bool as_number(const struct json *v, double *ret)

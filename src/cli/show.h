@@ -14,6 +14,8 @@ typedef void show_fn(const struct json *v, int64_t now, struct buf *out);
 show_fn show_text;    /* strings, numbers and booleans as they are; lists and objects in short */
 show_fn show_age;     /* a time: "3m ago" */
 show_fn show_until;   /* a time: "in 1h58m" */
+show_fn show_since;   /* a time: "3m" */
+show_fn show_moment;  /* a time, or milliseconds since 1970: "2026-01-02T03:04:05Z" */
 show_fn show_seconds; /* a number: "2h" */
 show_fn show_bytes;   /* a number: "1.5G" */
 show_fn show_command; /* a list of words, quoted as a shell would need it */

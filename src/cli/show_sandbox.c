@@ -132,3 +132,50 @@ void show_next_command(const struct json *v, int64_t now, struct buf *out)
         if (str_eq(state, str_from(next[i].state)))
             buf_addf(out, "sandboxer %s " STR_FMT "%s", next[i].verb, STR_ARG(name), next[i].rest);
 }
+
+void show_name(const struct json *v, int64_t now, struct buf *out)
+{
+    struct str name = show_string(v, "name");
+
+    buf_add(out, name.n ? name : show_string(v, "sandbox_id"));
+}
+
+void show_percent(const struct json *v, int64_t now, struct buf *out)
+{
+    if (!v)
+        return;
+    buf_addf(out, "%.1f%%", 100 * (v->type == JSON_DOUBLE ? v->d : (double)show_int(v, "", 0)));
+}
+
+/* "12M / 256M", or what is there of both. */
+static void show_use_of_limit(const struct json *v, const char *use, const char *limit,
+                              show_fn *show, int64_t now, struct buf *out)
+{
+    const struct json *used = show_at(v, use), *most = show_at(v, limit);
+
+    if (!used && !most)
+        return;
+    if (used)
+        show(used, now, out);
+    else
+        buf_add_c(out, '-');
+    if (!most)
+        return;
+    buf_add(out, STR(" / "));
+    show(most, now, out);
+}
+
+void show_memory_use(const struct json *v, int64_t now, struct buf *out)
+{
+    show_use_of_limit(v, "usage.memory_bytes", "limits.memory_bytes", show_bytes, now, out);
+}
+
+void show_disk_use(const struct json *v, int64_t now, struct buf *out)
+{
+    show_use_of_limit(v, "usage.disk_bytes", "limits.disk_bytes", show_bytes, now, out);
+}
+
+void show_process_use(const struct json *v, int64_t now, struct buf *out)
+{
+    show_use_of_limit(v, "usage.processes", "limits.pids", show_text, now, out);
+}

@@ -2,6 +2,7 @@
 #include "cli/table.h"
 
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -23,6 +24,7 @@ struct cells {
     size_t n; /* columns in use */
     const struct column *columns[COLUMNS_MAX];
     size_t widths[COLUMNS_MAX];
+    size_t most[COLUMNS_MAX]; /* characters of a value; 0: no limit */
 };
 
 static void cells_done(struct cells *t)
@@ -34,10 +36,15 @@ struct table_style table_style_for(int fd)
 {
     const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
     bool terminal = isatty(fd) == 1;
+    struct winsize size = { .ws_col = 0 };
+
+    if (terminal)
+        ioctl(fd, TIOCGWINSZ, &size);
 
     return (struct table_style){ .terminal = terminal,
                                  .colour = terminal && !(no && no[0]) &&
                                            !(term && strcmp(term, "dumb") == 0),
+                                 .width = size.ws_col,
                                  .now = clock_wall() };
 }
 
@@ -69,7 +76,7 @@ static int add_cut(struct buf *out, struct str s, size_t most)
 }
 
 /* The value as text without control characters; empty if the value is absent. */
-static int format_cell(const struct column *c, const struct table_style *style,
+static int format_cell(const struct column *c, const struct table_style *style, size_t most,
                        const struct json *row, struct buf *out)
 {
     AUTO(buf_done) struct buf raw = BUF_INIT(CELL_MAX);
@@ -79,22 +86,50 @@ static int format_cell(const struct column *c, const struct table_style *style,
         return -ERR_TOO_BIG;
     (c->show ? c->show : show_text)(show_at(row, c->path), style->now, &raw);
     log_printable(buf_str(&raw), shown, 4 * CELL_MAX + 1);
-    return add_cut(out, str_from(shown), style->terminal ? c->most : 0);
+    return add_cut(out, str_from(shown), most);
 }
 
-static void cells_init(struct cells *t, const struct column *columns, size_t n)
+static bool has_room_for(const struct table_style *style, const struct column *c)
+{
+    return !c->alone && (!style->terminal || !style->width || c->wide <= style->width);
+}
+
+static void cells_init(struct cells *t, const struct table_style *style,
+                       const struct column *columns, size_t n)
 {
     *t = (struct cells){ .text = BUF_INIT(TEXT_MAX) };
-    for (size_t i = 0; i < n && t->n < COLUMNS_MAX; i++)
-        if (!columns[i].alone)
-            t->columns[t->n++] = &columns[i];
+    for (size_t i = 0; i < n && t->n < COLUMNS_MAX; i++) {
+        if (!has_room_for(style, &columns[i]))
+            continue;
+        t->most[t->n] = style->terminal ? columns[i].most : 0;
+        t->columns[t->n++] = &columns[i];
+    }
+}
+
+/* The widths of the columns themselves; on a terminal values are cut to them, and the last one to the
+ * rest of the line. */
+static void cells_init_stream(struct cells *t, const struct table_style *style,
+                              const struct column *columns, size_t n)
+{
+    size_t used = 0;
+
+    cells_init(t, style, columns, n);
+    for (size_t i = 0; i < t->n; i++) {
+        t->widths[i] = t->columns[i]->width;
+        if (!style->terminal || !t->widths[i])
+            continue;
+        t->most[i] = t->widths[i];
+        if (i + 1 == t->n && style->width > used)
+            t->most[i] = style->width - used;
+        used += t->widths[i] + GAP;
+    }
 }
 
 static int add_cell_row(struct cells *t, const struct table_style *style, const struct json *row)
 {
     for (size_t i = 0; i < t->n; i++) {
         size_t from = t->text.n, width;
-        int r = format_cell(t->columns[i], style, row, &t->text);
+        int r = format_cell(t->columns[i], style, t->most[i], row, &t->text);
 
         if (r >= 0 && t->text.n == from)
             r = buf_add_c(&t->text, '-');
@@ -159,21 +194,38 @@ static int too_big(struct err *e)
                    "the answer needs more memory than a table may have; use -o json");
 }
 
+static void print_titles(FILE *to, const struct cells *t)
+{
+    for (size_t i = 0; i + 1 < t->n; i++) {
+        size_t n = strlen(t->columns[i]->title);
+
+        fprintf(to, "%-*s", (int)((n > t->widths[i] ? n : t->widths[i]) + GAP),
+                t->columns[i]->title);
+    }
+    fprintf(to, "%s\n", t->columns[t->n - 1]->title);
+}
+
+void table_titles(FILE *to, const struct table_style *style, const struct column *columns, size_t n)
+{
+    AUTO(cells_done) struct cells t;
+
+    cells_init_stream(&t, style, columns, n);
+    print_titles(to, &t);
+}
+
 int table_print(FILE *to, const struct table_style *style, const struct json *rows,
                 const struct column *columns, size_t n, struct err *e)
 {
     AUTO(cells_done) struct cells t;
     const char *at;
 
-    cells_init(&t, columns, n);
+    cells_init(&t, style, columns, n);
     for (size_t i = 0; i < t.n; i++)
         t.widths[i] = width_of(str_from(t.columns[i]->title));
     for (const struct json *row = json_first(rows); row != json_end(rows); row++)
         if (add_cell_row(&t, style, row) < 0)
             return too_big(e);
-    for (size_t i = 0; i + 1 < t.n; i++)
-        fprintf(to, "%-*s", (int)(t.widths[i] + GAP), t.columns[i]->title);
-    fprintf(to, "%s\n", t.columns[t.n - 1]->title);
+    print_titles(to, &t);
     at = t.text.p;
     for (const struct json *row = json_first(rows); at && row != json_end(rows); row++)
         print_cell_row(to, style, &t, &at);
@@ -186,10 +238,11 @@ int table_row(FILE *to, const struct table_style *style, const struct json *row,
     AUTO(cells_done) struct cells t;
     const char *at;
 
-    cells_init(&t, columns, n);
+    cells_init_stream(&t, style, columns, n);
     if (add_cell_row(&t, style, row) < 0)
         return too_big(e);
-    memset(t.widths, 0, sizeof t.widths);
+    for (size_t i = 0; i < t.n; i++)
+        t.widths[i] = t.columns[i]->width;
     at = t.text.p;
     if (at)
         print_cell_row(to, style, &t, &at);
@@ -232,7 +285,7 @@ int record_print(FILE *to, const struct table_style *style, const struct json *v
                 return -ERR_TOO_BIG;
             continue;
         }
-        if (format_cell(&columns[i], &whole, v, &text) < 0)
+        if (format_cell(&columns[i], &whole, 0, v, &text) < 0)
             return too_big(e);
         if (text.n == 0)
             continue;

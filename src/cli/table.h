@@ -23,6 +23,8 @@ struct column {
     const char *path; /* in a row; "" is the row itself */
     show_fn *show;    /* NULL: show_text */
     unsigned most;    /* characters shown on a terminal; 0: all */
+    unsigned width;   /* characters in a stream of rows; 0: as they come */
+    unsigned wide;    /* only on terminals with so many columns, and elsewhere; 0: on any */
     bool state;       /* a state's name: coloured on a terminal */
     bool alone;       /* only where a thing is shown alone … */
     bool block;       /* … and there as a block of lines, with all members */
@@ -37,7 +39,8 @@ struct column {
 struct table_style {
     bool terminal; /* columns may be cut */
     bool colour;
-    int64_t now; /* wall clock, for ages */
+    unsigned width; /* of the terminal; 0: unknown */
+    int64_t now;    /* wall clock, for ages */
 };
 
 /* How to write to that descriptor now. */
@@ -46,7 +49,11 @@ struct table_style table_style_for(int fd);
 /* A title line and a line for each item of rows. */
 int table_print(FILE *to, const struct table_style *style, const struct json *rows,
                 const struct column *columns, size_t n, struct err *e);
-/* Only the rows, without titles and padded as they come: for a stream of them. */
+/* For a stream of rows, whose widths are not known in advance: the titles, and a row. Columns have
+ * the widths of their table. On a terminal a row is one line: longer values are cut, and so is the last
+ * column. */
+void table_titles(FILE *to, const struct table_style *style, const struct column *columns,
+                  size_t n);
 int table_row(FILE *to, const struct table_style *style, const struct json *row,
               const struct column *columns, size_t n, struct err *e);
 /* "Title:  value", leaving out what is not there. */

@@ -3,6 +3,7 @@
 # parallel
 """sandboxer egress …: policies tried without a daemon, and those of the daemon's sandboxes."""
 
+import datetime
 import json
 
 from client import Client
@@ -81,6 +82,19 @@ def a_sandbox_gets_a_policy_and_another(c):
         cli("egress", "get", "sbx_none").expect(3)
 
 
+def decisions(cli, box, *options):
+    return [json.loads(line) for line in cli.lines("egress", "log", "-o", "json", *options, box)]
+
+
+def log(cli, box, *options):
+    """The hosts of the decisions."""
+    return [e.get("dst_endpoint", {}).get("hostname") for e in decisions(cli, box, *options)]
+
+
+def rfc3339(ms):
+    return datetime.datetime.fromtimestamp(ms / 1000, datetime.timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 @test
 def what_was_refused_is_shown(c):
     with Daemon(c) as d:
@@ -95,11 +109,31 @@ def what_was_refused_is_shown(c):
         check("Denied" in shown and "evil.example" in shown and "policy_denied" in shown, shown)
         events = [json.loads(line) for line in cli("egress", "log", box, "-o", "json").expect(0).text.splitlines()]
         equal(events[-1]["dst_endpoint"]["hostname"], "evil.example", "the last event's host")
-        equal(len(cli.lines("egress", "log", "-n", "1", box)), 1, "lines of the tail")
+        equal(len(cli.lines("egress", "log", "-n", "1", box)), 2, "titles and lines of the tail")
         follower = cli.start("egress", "log", "-f", box)
+        equal(follower.stdout.readline().split()[:3], [b"TIME", b"ACTION", b"ACTIVITY"], "titles")
         cli.sh(box, "curl -sS -m 20 https://other.example/").expect(56)
         while b"other.example" not in (line := follower.stdout.readline()):
-            check(line, "it follows")
+            check(line and b"evil.example" not in line, f"a follower begins with what is over: {line}")
+        equal(log(cli, box), log(cli, box, "-n", "10000"), "all")
+        times = [e["time"] for e in decisions(cli, box)]
+        equal(log(cli, box, "-n", "0"), [], "nothing")
+        equal(set(log(cli, box, "--host", "EVIL.example")), {"evil.example"}, "of a host")
+        equal(log(cli, box, "--host", "evil.example", "-n", "1"), ["evil.example"], "the last of a host")
+        equal(log(cli, box, "--host", "nothing.example"), [], "of another host")
+        equal(set(log(cli, box, "--denied")) >= {"evil.example", "other.example"}, True, "denied ones")
+        check("evil.example" not in log(cli, box, "--allowed"), "allowed ones")
+        equal(log(cli, box, "--program", "/no/such"), [], "of a program")
+        equal(len(log(cli, box, "--since", "1h")), len(times), "of the last hour")
+        equal(log(cli, box, "--since", "2200-01-01T00:00:00Z"), [], "of the future")
+        equal(log(cli, box, "--until", "1h"), [], "until an hour ago")
+        moment = rfc3339(times[-1])
+        equal([e["time"] for e in decisions(cli, box, "--since", moment)], [t for t in times if t >= times[-1]], "since a moment")
+        equal([e["time"] for e in decisions(cli, box, "--until", moment)], [t for t in times if t < times[-1]], "until a moment")
+        for options, words in ((("--since", "soon"), "since: must be a time"), (("--denied", "--allowed"), "exclude each other")):
+            cli("egress", "log", box, *options).expect(2, says=words)
+        equal(cli.lines("egress", "denials", "-q", "--host", "evil.example", "-n", "5", box), ["evil.example"], "denials of a host")
+        equal(cli.lines("egress", "denials", "-q", "--until", "1h", box), [], "denials until an hour ago")
         cli("destroy", box).expect(0)
         equal(follower.wait(20), 0, "the follower ends with the sandbox")
 

@@ -341,7 +341,22 @@ def a_follower_begins_now_unless_it_is_told_otherwise(c):
         equal(shown("--since", mine[0]["time"]), [s for s in everything if s >= mine[0]["seq"]], "from a moment on")
         equal(first("-n", "3"), everything[-3], "what a follower with -n begins with")
         check(first() > everything[-1], "a follower begins with what is over")
-        for options, words in ((("-n", "0"), "from 1 to 1000"), (("-n", "x"), "from 1 to 1000"), (("--since", "soon"), "neither a duration"),
+        ready = [e["seq"] for e in (json.loads(x) for x in cli.lines("events", "-o", "json")) if e["type"] == "sandbox.ready"]
+        equal(shown("--type", "sandbox.ready"), ready, "of a type")
+        equal(shown("--type", "sandbox.ready", "-n", "2"), ready[-2:], "the last of a type")
+        equal(shown("--type", "sandbox.ready", "--sandbox", boxes[0]), ready[:1], "of a type, of a sandbox")
+        equal(shown("--type", "no.such", "-n", "3"), [], "of a type that is not there")
+        equal(shown("--until", mine[0]["time"]), [s for s in everything if s < mine[0]["seq"]], "until a moment")
+        equal(shown("--until", mine[0]["time"], "-n", "1")[:1], [max(s for s in everything if s < mine[0]["seq"])], "the last until a moment")
+        equal(first("--since", "1h"), everything[0], "what a follower with --since begins with")
+        extended = [json.loads(x)["seq"] for x in cli.lines("events", "-o", "json", "--type", "sandbox.ttl_extended")]
+        equal(first("--since", "1h", "--type", "sandbox.ttl_extended"), extended[0], "what a follower of a type begins with")
+        table = cli.lines("events", "-n", "2")
+        equal(table[0].split(), ["SEQ", "TIME", "TYPE", "SANDBOX", "FROM", "TO", "ACTOR", "REASON"], "titles")
+        check(all(line.find("sandbox.") == table[0].find("TYPE") for line in table[1:]), f"columns in a line: {table}")
+        for options, words in ((("-n", "0"), "from 1 to 1000"), (("-n", "x"), "from 1 to 1000"), (("--since", "soon"), "since: must be a time"),
+                               (("--until", "soon"), "until: must be a time"), (("-f", "--until", "1m"), "exclude each other"),
+                               (("--sandbox", boxes[0], boxes[1]), "name the sandbox once"),
                                (("-n", "1", "--after", "2"), "exclude each other")):
             cli("events", *options).expect(2, says=words)
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks and explains egress policies, of files without a daemon and of sandboxes; shows and changes
  * the policy of a sandbox, and lists its connection attempts. */
-#include <time.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -299,44 +298,60 @@ const struct verb verb_egress_set = {
 
 /* --- what was tried --- */
 
-/* Milliseconds since 1970, as events have their time. */
-static void show_event_time(const struct json *v, int64_t now, struct buf *out)
-{
-    char text[32];
-    struct tm tm;
-    time_t s;
+/* Which decisions; the daemon checks the values. */
+struct decision_options {
+    struct common common;
+    const char *since, *until, *host, *program, *action, *tail;
+    bool denied, allowed, follow;
+};
 
-    if (!v || v->type != JSON_INT || v->i < 0)
-        return;
-    s = (time_t)(v->i / 1000);
-    if (gmtime_r(&s, &tm) && strftime(text, sizeof text, "%FT%T", &tm))
-        buf_addf(out, "%s.%03dZ", text, (int)(v->i % 1000));
+#define DECISION(member) .at = offsetof(struct decision_options, member)
+#define DECISION_OPTIONS                                                                              \
+    { "since",         0,                                                                             \
+      "WHEN",          "begin this long ago (10m, 2h), or at a time: 2026-01-02T03:04:05Z",           \
+      DECISION(since), .query = "since" },                                                            \
+        { "until", 0, "WHEN", "end this long ago, or at a time", DECISION(until), .query = "until" }, \
+        { "host",         0, "HOST", "only this destination: a name or an address", DECISION(host),   \
+          .query = "host" },                                                                          \
+    {                                                                                                 \
+        "program", 0, "PROGRAM", "only this program: a path inside, or its last part",                \
+            DECISION(program), .query = "program"                                                     \
+    }
+
+/* Restricts the log to one result. */
+static int set_log_action(struct api_call *c, void *options, char **argv)
+{
+    struct decision_options *o = options;
+
+    if (o->denied && o->allowed)
+        return verb_misused(c->verb, "--denied and --allowed exclude each other");
+    o->action = o->denied ? "denied" : o->allowed ? "allowed" : NULL;
+    if (o->follow && !o->tail && !o->since) /* from now on */
+        o->tail = "0";
+    return 0;
 }
 
 static const struct column log_columns[] = {
-    COLUMN("TIME", "time", .show = show_event_time),
-    COLUMN("ACTION", "action"),
-    COLUMN("ACTIVITY", "activity_name"),
-    COLUMN("HOST", "dst_endpoint.hostname", .most = 48),
-    COLUMN("ADDRESS", "dst_endpoint.ip"),
-    COLUMN("PORT", "dst_endpoint.port"),
-    COLUMN("CODE", "status_code"),
-    COLUMN("COUNT", "count"),
-    COLUMN("PROGRAM", "actor.process.file.path", .most = 40),
-    COLUMN("MESSAGE", "message", .most = 80),
-};
-
-struct log_options {
-    struct common common;
-    bool follow;
-    const char *tail;
+    COLUMN("TIME", "time", .show = show_moment, .width = 20),
+    COLUMN("ACTION", "action", .width = 8),
+    COLUMN("ACTIVITY", "activity_name", .width = 8, .wide = 160),
+    COLUMN("HOST", "dst_endpoint.hostname", .width = 24),
+    COLUMN("ADDRESS", "dst_endpoint.ip", .width = 15, .wide = 160),
+    COLUMN("PORT", "dst_endpoint.port", .width = 5),
+    COLUMN("CODE", "status_code", .width = 15),
+    COLUMN("COUNT", "count", .width = 5, .wide = 120),
+    COLUMN("PROGRAM", "actor.process.file.path", .width = 20, .wide = 120),
+    COLUMN("MESSAGE", "message", .width = 40, .wide = 160),
 };
 
 static const struct option_spec log_options[] = {
-    { "follow", 'f', NULL, "follow new decisions", .at = offsetof(struct log_options, follow),
-      .query = "follow" },
-    { "tail", 'n', "LINES", "only the last decisions", .kind = OPTION_COUNT,
-      .at = offsetof(struct log_options, tail), .query = "tail" },
+    { "follow", 'f', NULL, "follow new decisions", DECISION(follow), .query = "follow" },
+    { "tail", 'n', "N", "begin with the last N decisions that are selected", .kind = OPTION_COUNT,
+      DECISION(tail), .most = 10000, .query = "tail" },
+    DECISION_OPTIONS,
+    { "denied", 0, NULL, "only denied ones", DECISION(denied) },
+    { "allowed", 0, NULL, "only allowed ones", DECISION(allowed) },
+    { "action", 0, "ACTION", NULL, DECISION(action), .query = "action" },
 };
 
 static const struct answer_kind log_kind = KIND("", "time", log_columns);
@@ -345,14 +360,24 @@ const struct verb verb_egress_log = {
     .name = "egress log",
     ARGUMENTS("ID", 1, 1, COMPLETE_SANDBOX),
     .summary = "show the egress decisions of a sandbox",
-    .text = "A line has time, action, destination, reason, count and program. With -o json it is\n"
-            "the whole event (OCSF), one per line.\n"
+    .text = "A line has time, action, destination, reason, and on a wide terminal more: as many\n"
+            "columns as fit. With -o json it is the whole event (OCSF), one per line.\n"
+            "\n"
+            "With -f it begins now, unless -n or --since say where; without, with the oldest.\n"
             "\n"
             "  sandboxer egress log -f sbx_4k7\n"
+            "  sandboxer egress log -n 20 --denied sbx_4k7\n"
+            "  sandboxer egress log --since 10m --host api.example.com --program curl sbx_4k7\n"
             "  sandboxer egress log sbx_4k7 -o json | jq 'select(.action_id == 2)'\n",
-    OPTIONS(log_options, struct log_options),
-    REQUEST_AS(VERB_REMOTE | VERB_FORMAT, "GET", "/v1/sandboxes/%s/egress/log", .kind = &log_kind,
-               .stream = true),
+    OPTIONS(log_options, struct decision_options),
+    REQUEST_AS(VERB_REMOTE | VERB_FORMAT, "GET", "/v1/sandboxes/%s/egress/log",
+               .prepare = set_log_action, .kind = &log_kind, .stream = true),
+};
+
+static const struct option_spec denial_options[] = {
+    { "limit", 'n', "N", "so many destinations at most (default: 20)", .kind = OPTION_COUNT,
+      DECISION(tail), .least = 1, .most = 100, .query = "limit" },
+    DECISION_OPTIONS,
 };
 
 static const struct column denial_columns[] = {
@@ -372,6 +397,8 @@ const struct verb verb_egress_denials = {
     .summary = "show recent egress denials of a sandbox, with reasons",
     .text = "Each destination once, the newest first, with the number of denials.\n"
             "\n"
-            "  sandboxer egress denials sbx_4k7\n",
+            "  sandboxer egress denials sbx_4k7\n"
+            "  sandboxer egress denials --since 1h --program curl sbx_4k7\n",
+    OPTIONS(denial_options, struct decision_options),
     REQUEST("GET", "/v1/sandboxes/%s/egress/denials", .kind = &denials, .list = true),
 };

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/own.h"
-#include "base/units.h"
-#include "base/rfc3339.h"
 #include "cli/follow.h"
 #include "cli/verbs/verbs.h"
 
 struct events_options {
     struct common common;
     bool follow;
-    const char *after, *kind, *tail, *since;
+    const char *after, *kind, *tail, *since, *until, *type, *sandbox;
 };
 
 #define AT(member) .at = offsetof(struct events_options, member)
@@ -23,8 +19,12 @@ static const struct option_spec options[] = {
       .least = 1, .most = FOLLOW_PAGE },
     { "since", 0, "WHEN", "begin this long ago (10m, 2h), or at a time: 2026-01-02T03:04:05Z",
       AT(since) },
+    { "until", 0, "WHEN", "end this long ago, or at a time", AT(until) },
     { "after", 0, "SEQ", "only events behind this sequence number", .kind = OPTION_COUNT,
       AT(after) },
+    { "type", 0, "TYPE", "only events of this type, such as sandbox.ready", AT(type) },
+    { "sandbox", 0, "ID", "of this sandbox, as the argument", AT(sandbox),
+      .complete = COMPLETE_SANDBOX },
     { "kind", 0, "KIND", "which ones: lifecycle, denied, allowed, egress; several with commas",
       AT(kind) },
 };
@@ -50,63 +50,46 @@ static int print_page(struct follow *f, bool *ret_any)
 static int print_event_stream(const struct follow *f)
 {
     AUTO(api_call_done) struct api_call c;
-    char after[24];
 
-    snprintf(after, sizeof after, "%lld", (long long)f->after);
-    api_call_init(&c, f->verb, f->common, "GET");
-    if (f->sandbox)
-        api_call_path(&c, "/v1/sandboxes/%s/events", f->sandbox);
-    else
-        api_call_path(&c, "/v1/events");
-    api_call_query(&c, "after", after);
-    api_call_query(&c, "kind", f->kind);
+    follow_request(f, f->kind, &c);
     api_call_field(&c, "Accept", "text/event-stream");
     return answer_stream(&c, ANSWER_SSE, answer_print_row, &kind_event);
-}
-
-/* A duration before now, or a time. */
-static int parse_since_option(const char *text, int64_t *ret, struct err *e)
-{
-    int64_t ago;
-
-    if (rfc3339_parse(str_from(text), ret))
-        return 0;
-    if (units_duration(str_from(option_duration(text)), "--since", &ago, NULL) < 0)
-        return err_set(e, ERR_INVALID,
-                       "--since: '%s' is neither a duration (10m, 2h) nor a time "
-                       "(2026-01-02T03:04:05Z)",
-                       text);
-    *ret = clock_wall() - ago;
-    return 0;
 }
 
 /* Where to begin; a status. */
 static int find_begin(struct follow *f, const struct events_options *o)
 {
-    int64_t since;
-    struct err e;
-
     if (!!o->after + !!o->tail + !!o->since > 1)
         return verb_misused(f->verb, "--after, --tail and --since exclude each other");
     if (o->after)
         f->after = strtoll(o->after, NULL, 10);
     if (o->tail)
         return follow_skip_to_last(f, (int)strtol(o->tail, NULL, 10));
-    if (o->since)
-        return parse_since_option(o->since, &since, &e) < 0 ? verb_misused(f->verb, "%s", e.msg)
-                                                            : follow_skip_to_time(f, since);
-    return o->follow && !o->after ? follow_skip(f) : 0;
+    return o->follow && !o->after && !o->since ? follow_skip(f) : 0;
 }
 
 static int run_events(struct api_call *c, void *options_, int argc, char **argv)
 {
     const struct events_options *o = options_;
-    struct follow f = { .verb = c->verb, .common = c->common, .sandbox = argv[0], .kind = o->kind };
+    struct follow f = { .verb = c->verb,
+                        .common = c->common,
+                        .sandbox = argc ? argv[0] : o->sandbox,
+                        .kind = o->kind,
+                        .type = o->type,
+                        .since = o->since,
+                        .until = o->until };
     bool any = true;
-    int status = find_begin(&f, o);
+    int status;
 
+    if (argc && o->sandbox)
+        return verb_misused(c->verb, "name the sandbox once");
+    if (o->follow && o->until)
+        return verb_misused(c->verb, "--follow and --until exclude each other");
+    status = find_begin(&f, o);
     if (status == 0 && o->follow)
         return print_event_stream(&f);
+    if (status == 0)
+        answer_titles(c, &kind_event);
     while (status == 0 && any)
         status = print_page(&f, &any);
     return status;
@@ -116,8 +99,8 @@ const struct verb verb_events = {
     .name = "events",
     ARGUMENTS("[ID]", 0, 1, COMPLETE_SANDBOX),
     .summary = "show the events of one sandbox or of all",
-    .text = "A line has sequence number, time, type, sandbox, the states before and after, who\n"
-            "did it and why. With -o json it is one document a line.\n"
+    .text = "A line has time, type, sandbox and reason, and on a wide terminal more: as many\n"
+            "columns as fit. With -o json it is one document a line.\n"
             "\n"
             "With -f it begins now, unless -n, --since or --after say where; without, with the\n"
             "oldest. What egress denies from then on is among them (egress.denied; its detail is\n"
@@ -126,7 +109,8 @@ const struct verb verb_events = {
             "\n"
             "  sandboxer events -f\n"
             "  sandboxer events -f -n 20\n"
-            "  sandboxer events --since 10m\n"
+            "  sandboxer events --since 1h --until 10m\n"
+            "  sandboxer events --type sandbox.oom --sandbox web\n"
             "  sandboxer events -f --kind denied -o json\n"
             "  sandboxer events sbx_4k7 --after 120 -o json\n",
     OPTIONS(options, struct events_options),

@@ -104,6 +104,37 @@ TEST(row_stands_alone)
     check_print(table_row, &plain, "{\"id\":\"x\",\"state\":\"ready\"}", "x  ready  -\n");
 }
 
+static const struct column stream_columns[] = {
+    COLUMN("ID", "id", .width = 5),
+    COLUMN("MORE", "more", .width = 4, .wide = 40),
+    COLUMN("TEXT", "a.text", .width = 6),
+};
+
+static void check_stream(const struct table_style *style, const char *json, const char *want)
+{
+    AUTO_FREE char *text = NULL;
+    size_t n;
+    FILE *to = open_memstream(&text, &n);
+    struct err e;
+
+    table_titles(to, style, stream_columns, COUNT_OF(stream_columns));
+    CHECK_OK(table_row(to, style, parse(json), stream_columns, COUNT_OF(stream_columns), &e), e);
+    fclose(to);
+    CHECK_STR(str_from(text), want);
+}
+
+TEST(a_stream_has_columns_of_fixed_width)
+{
+    static const char row[] = "{\"id\":\"x\",\"more\":12,\"a\":{\"text\":\"hello there\"}}";
+    static const struct table_style small = { .terminal = true, .width = 14 },
+                                    large = { .terminal = true, .width = 40 };
+
+    check_stream(&plain, row, "ID     MORE  TEXT\nx      12    hello there\n");
+    check_stream(&small, row, "ID     TEXT\nx      hello …\n");
+    check_stream(&large, row, "ID     MORE  TEXT\nx      12    hello there\n");
+    check_stream(&small, "{\"id\":\"sbx_12345\"}", "ID     TEXT\nsbx_…  -\n");
+}
+
 static void check_tree(enum format format, bool stream, const char *json, const char *want)
 {
     AUTO_FREE char *text = NULL;
