@@ -376,6 +376,38 @@ int api_call_run(struct api_call *c)
     return 0;
 }
 
+int api_call_begin(struct api_call *c, struct err *e)
+{
+    struct http_client_request q;
+    int r = connect_call(c, e);
+
+    if (r >= 0 && api_call_request(c, &q) != 0)
+        r = err_set(e, ERR_INVALID, "the request cannot be sent");
+    return r < 0 ? r : http_client_send(&c->client, &q, e);
+}
+
+static int describe_problem(struct api_call *c, struct err *e)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(PROBLEM_MAX);
+    const struct json *problem = NULL;
+    char words[768];
+
+    if (read_answer_body(c, &text, NULL) < 0 ||
+        api_call_read_json(c, buf_str(&text), &problem, NULL) < 0)
+        problem = NULL;
+    problem_describe(c->verb, problem, c->head->status, words, sizeof words);
+    return err_set(e, ERR_UPSTREAM, "%s", words);
+}
+
+int api_call_finish(struct api_call *c, bool stream, struct err *e)
+{
+    int r = http_client_head(&c->client, &c->head, e);
+
+    if (r >= 0 && c->head->status >= HTTP_ERROR)
+        r = describe_problem(c, e);
+    return r < 0 || stream ? r : api_call_read_answer(c, e);
+}
+
 bool api_call_answers(struct api_call *c, struct err *e)
 {
     struct http_client_request q;

@@ -77,6 +77,11 @@ int api_call_run(struct api_call *c);
 /* The same without messages: true if the daemon answers without a problem. */
 bool api_call_answers(struct api_call *c, struct err *e);
 
+/* The same in two steps, for callers that poll c->contact.fd between them: send it; and once that is
+ * readable, read the answer, of a stream its head alone. A problem becomes an error. */
+int api_call_begin(struct api_call *c, struct err *e);
+int api_call_finish(struct api_call *c, bool stream, struct err *e);
+
 /* Sends the request and reads the answer's head: for bodies that are not JSON, or endless. */
 int api_call_open(struct api_call *c);
 /* The next piece of such a body: 1, 0 at the end, or -1 and *ret_status after a message. */

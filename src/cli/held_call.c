@@ -174,29 +174,33 @@ int held_call_add_master(struct api_call *c)
     return 0;
 }
 
-int held_call_decide(const struct verb *v, const struct common *common, const char *id,
-                     const struct held_decision *d)
+int held_call_prepare(struct api_call *c, const char *id, const struct held_decision *d)
 {
-    AUTO(api_call_done) struct api_call c;
     struct json_writer *w;
-    int status;
 
-    api_call_init(&c, v, common, "POST");
-    c.patience = DECISION_PATIENCE;
-    c.start = CONTACT_ONLY;
-    api_call_path(&c, "/v1/approvals/%s/", id);
-    buf_add(&c.target, str_from(d->how));
-    status = held_call_add_master(&c);
-    if (status)
-        return status;
-    w = api_call_json(&c);
+    api_call_path(c, "/v1/approvals/%s/", id);
+    buf_add(&c->target, str_from(d->how));
+    w = api_call_json(c);
     json_begin_object(w);
     json_field_bool(w, "self", true);
     json_field_text(w, "reason", d->reason);
     if (d->grant)
         json_field_text(w, "grant", d->grant);
     json_end_object(w);
-    return api_call_run(&c);
+    return held_call_add_master(c);
+}
+
+int held_call_decide(const struct verb *v, const struct common *common, const char *id,
+                     const struct held_decision *d)
+{
+    AUTO(api_call_done) struct api_call c;
+    int status;
+
+    api_call_init(&c, v, common, "POST");
+    c.patience = DECISION_PATIENCE;
+    c.start = CONTACT_ONLY;
+    status = held_call_prepare(&c, id, d);
+    return status ? status : api_call_run(&c);
 }
 
 /* --- the question on a terminal --- */

@@ -29,7 +29,9 @@ struct held_decision {
     const char *reason;
     const char *grant; /* duration; NULL: none */
 };
-/* Decides, as a person who was asked on a terminal. A status, after a message. */
+/* Prepares the POST request of a person who was asked on a terminal; c is initialised. A status. */
+int held_call_prepare(struct api_call *c, const char *id, const struct held_decision *d);
+/* Prepares and sends it. A status, after a message. */
 int held_call_decide(const struct verb *v, const struct common *common, const char *id,
                      const struct held_decision *d);
 

@@ -4,6 +4,8 @@
 #include <ctype.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -69,6 +71,13 @@ void terminal_restore(struct terminal *t)
     if (t->raw)
         tcsetattr(STDIN_FILENO, TCSADRAIN, &t->before);
     t->raw = false;
+}
+
+bool terminal_can_draw(int fd)
+{
+    const char *term = getenv("TERM");
+
+    return isatty(fd) == 1 && term && term[0] && strcmp(term, "dumb") != 0;
 }
 
 static char read_choice(int in, int out, const char *question)

@@ -23,6 +23,9 @@ void terminal_raw(struct terminal *t);
 void terminal_keys(struct terminal *t);
 void terminal_restore(struct terminal *t);
 
+/* Whether it is a terminal that moves its cursor: TERM is neither empty nor dumb. */
+bool terminal_can_draw(int fd);
+
 /* Asks on the terminal; true only if the answer begins with y. */
 bool terminal_confirm(const char *question);
 /* The same on another terminal, whose earlier input does not count. */

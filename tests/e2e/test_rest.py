@@ -196,10 +196,11 @@ def answers_are_as_described(c):
 # The tables of columns in src/cli and what describes their rows: a schema; the file that writes them, where no daemon does or
 # they are lines of a log; a member that the command line adds before a schema. "": rows of the command line's own.
 COLUMNS = {
-    "answer.c": {"sandbox_columns": "Sandbox", "changed_columns": "Sandbox", "event_columns": "Event", "process_columns": "Process", "stale_columns": "Stale",
+    "answer.c": {"sandbox_columns": "Sandbox", "changed_columns": "Sandbox", "stats_columns": "Sandbox", "event_columns": "Event", "process_columns": "Process", "stale_columns": "Stale",
                  "workspace_change_columns": "SyncChange"},
     "verbs/agent.c": {"recipe_columns": "src/domain/agent/recipe.c"},
     "approval_watch.c": {"watch_columns": "Approval"},
+    "top.c": {"denial_columns": "Event", "approval_columns": "Approval"},
     "verbs/approvals.c": {"columns": "Approval"},
     "verbs/audit.c": {"head_columns": "AuditHead", "problem_columns": "AuditProblem"},
     "verbs/daemon.c": {"status_columns": "Daemon"},

@@ -387,7 +387,7 @@ static const struct column denial_columns[] = {
     COLUMN("CODE", "code"),
     COLUMN("PROGRAM", "program", .most = 40),
     COLUMN("LAST", "last_at", .show = show_age),
-    COLUMN("MESSAGE", "message", .most = 80),
+    COLUMN("MESSAGE", "message", .most = 80, .wide = 140),
 };
 static const struct answer_kind denials = KIND("denials", "host", denial_columns);
 

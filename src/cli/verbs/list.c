@@ -53,7 +53,9 @@ static int print_names(const struct api_call *c, const struct json *rows)
 
 static int print_all(const struct verb *v, const struct list_options *o, bool clear)
 {
-    const struct sandbox_filter filter = { &o->states, &o->labels, o->profile, list_limit(o) };
+    const struct sandbox_filter filter = {
+        .states = &o->states, .labels = &o->labels, .profile = o->profile, .limit = list_limit(o)
+    };
     AUTO(sandbox_pages_done) struct sandbox_pages p;
     int status = sandbox_pages_fetch(&p, v, &o->common, &filter);
 
