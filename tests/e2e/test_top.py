@@ -176,7 +176,7 @@ def top_decides(c):
             third = Peer(d.api).held()
             s.expect(third)
             s.keys("Tab", "y")
-            s.expect("trust.self_approval is off")
+            s.expect("you cannot approve your own request")
 
 
 @test
