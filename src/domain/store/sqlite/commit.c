@@ -24,7 +24,7 @@ static int apply_txn(struct db *d, struct store_txn *t, struct err *e)
         return db_run(d, SQL_RELEASE, NULL, e);
     fail_txn(t, r, e);
     t->store->ledger.at = before;
-    if (r == -ERR_SYS || sqlite3_get_autocommit(d->h))
+    if (db_is_disk_error(r) || sqlite3_get_autocommit(d->h))
         return r;
     r = db_run(d, SQL_ROLLBACK_TO, NULL, e);
     return r < 0 ? r : db_run(d, SQL_RELEASE, NULL, e);
@@ -88,7 +88,7 @@ static int commit_all(struct store *s, struct list *batch, struct err *e)
 static void forgive_full(struct list *batch)
 {
     LIST_EACH (struct store_txn, t, batch, link_)
-        if (t->result_ == -(int)ERR_SYS) {
+        if (db_is_disk_error(t->result_)) {
             t->result_ = 0;
             t->err_ = (struct err){ 0 };
         }

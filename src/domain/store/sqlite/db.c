@@ -13,6 +13,13 @@ static int fail_sys(int sys, const char *text, struct err *e)
     return err_set(e, ERR_SYS, "%s: %s", text, strerror(sys));
 }
 
+static int fail_full(struct err *e)
+{
+    return err_set(e, ERR_FULL,
+                   "the disk of the state directory is full, so the change cannot be stored; "
+                   "destroy sandboxes or snapshots, or free space");
+}
+
 int db_fail(struct db *d, int rc, struct err *e)
 {
     const char *text = d->h ? sqlite3_errmsg(d->h) : sqlite3_errstr(rc);
@@ -21,11 +28,13 @@ int db_fail(struct db *d, int rc, struct err *e)
     d->full |= (rc & 0xff) == SQLITE_FULL || sys == ENOSPC || sys == EDQUOT;
     switch (rc & 0xff) {
     case SQLITE_FULL:
-        return fail_sys(ENOSPC, "the store cannot be written", e);
+        return fail_full(e);
     case SQLITE_IOERR:
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
-        return fail_sys(sys ? sys : EIO, "the store cannot be accessed", e);
+        return sys == ENOSPC || sys == EDQUOT
+                   ? fail_full(e)
+                   : fail_sys(sys ? sys : EIO, "the store cannot be accessed", e);
     case SQLITE_NOMEM:
         return fail_sys(ENOMEM, "the store", e);
     case SQLITE_BUSY:

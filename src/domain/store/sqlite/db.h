@@ -79,8 +79,12 @@ int db_first(struct db *d, enum sql id, const struct db_value *with, sqlite3_stm
              struct err *e);
 int db_run(struct db *d, enum sql id, const struct db_value *with, struct err *e);
 
-/* Maps an error of SQLite: full and failing disks to ERR_SYS, a lock of another connection to
- * ERR_BUSY, a violated constraint to ERR_CONFLICT, a damaged file to ERR_INVALID. */
+/* Maps an error of SQLite: a full disk to ERR_FULL, a failing one to ERR_SYS, a lock of another
+ * connection to ERR_BUSY, a violated constraint to ERR_CONFLICT, a damaged file to ERR_INVALID. */
 int db_fail(struct db *d, int rc, struct err *e);
+static inline bool db_is_disk_error(int r)
+{
+    return r == -(int)ERR_FULL || r == -(int)ERR_SYS;
+}
 
 #endif
