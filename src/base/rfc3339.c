@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/rfc3339.h"
 
-#include <stdio.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/digits.h"
 
 /* n digits, of a number from min to max. */
 static bool take_time_digits(struct str *s, size_t n, int min, int max, int *ret)
@@ -98,10 +98,23 @@ bool rfc3339_parse(struct str s, int64_t *ret)
 void time_text(int64_t wall_ns, char out[static TIME_TEXT])
 {
     time_t seconds = (time_t)(wall_ns / NS_PER_S);
+    char *p = out;
     struct tm t;
-    char day[24] = "";
 
     gmtime_r(&seconds, &t);
-    strftime(day, sizeof day, "%Y-%m-%dT%H:%M:%S", &t);
-    snprintf(out, TIME_TEXT, "%s.%03dZ", day, (int)(wall_ns / NS_PER_MS % 1000));
+    p = digits_fill(p, 4, (unsigned)t.tm_year + 1900);
+    *p++ = '-';
+    p = digits_fill(p, 2, (unsigned)t.tm_mon + 1);
+    *p++ = '-';
+    p = digits_fill(p, 2, (unsigned)t.tm_mday);
+    *p++ = 'T';
+    p = digits_fill(p, 2, (unsigned)t.tm_hour);
+    *p++ = ':';
+    p = digits_fill(p, 2, (unsigned)t.tm_min);
+    *p++ = ':';
+    p = digits_fill(p, 2, (unsigned)t.tm_sec);
+    *p++ = '.';
+    p = digits_fill(p, 3, (unsigned)(wall_ns / NS_PER_MS % 1000));
+    *p++ = 'Z';
+    *p = '\0';
 }

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/digits.h"
+
 /* Digits up to here, and powers up to here, are exact doubles: one multiplication or division of
  * two exact values rounds once, which makes the result the nearest double. */
 #define EXACT_DIGITS (UINT64_C(1) << 53)
@@ -113,6 +115,29 @@ const char *json_number(const char *p, struct json *v, const char **why)
     return p;
 }
 
+enum { NANO = 1000000000 };
+
+/* A whole number of billionths below 10^15 has at most 15 digits, so it is the text that %.15g
+ * would find: written without printf. Returns false for other numbers. */
+static bool write_billionths(double d, char out[static JSON_DOUBLE_TEXT])
+{
+    char *p = out, *end;
+    int64_t n;
+
+    if (!(d >= 1e-4 && d < 1e6))
+        return false;
+    n = llround(d * NANO);
+    if (n >= INT64_C(1000000000000000) || (double)n / NANO != d)
+        return false;
+    p += digits_text((uint64_t)(n / NANO), p);
+    *p++ = '.';
+    end = digits_fill(p, 9, (unsigned)(n % NANO));
+    while (end > p + 1 && end[-1] == '0')
+        end--;
+    *end = '\0';
+    return true;
+}
+
 void json_double_text(double d, char out[static JSON_DOUBLE_TEXT])
 {
     /* Any text of up to 15 digits survives the way to a normal double and back, so if a shorter one
@@ -120,6 +145,8 @@ void json_double_text(double d, char out[static JSON_DOUBLE_TEXT])
     int digits = d != 0 && d > -DBL_MIN && d < DBL_MIN ? 1 : DBL_DIG;
     size_t n;
 
+    if (write_billionths(d, out))
+        return;
     do
         snprintf(out, JSON_DOUBLE_TEXT, "%.*g", digits++, d);
     while (strtod(out, NULL) != d);

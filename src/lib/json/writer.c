@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/json/writer.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/digits.h"
 #include "lib/json/number.h"
 #include "lib/json/text.h"
 
@@ -205,20 +205,22 @@ void json_put_bool(struct json_writer *w, bool b)
     write_scalar(w, b ? STR("true") : STR("false"));
 }
 
+static void write_digits(struct json_writer *w, bool negative, uint64_t value)
+{
+    char text[1 + DIGITS_TEXT] = "-";
+    size_t n = digits_text(value, text + negative);
+
+    write_scalar(w, (struct str){ text, negative + n });
+}
+
 void json_put_int(struct json_writer *w, int64_t i)
 {
-    char text[24];
-
-    snprintf(text, sizeof text, "%" PRId64, i);
-    write_scalar(w, str_from(text));
+    write_digits(w, i < 0, i < 0 ? -(uint64_t)i : (uint64_t)i);
 }
 
 void json_put_uint(struct json_writer *w, uint64_t u)
 {
-    char text[24];
-
-    snprintf(text, sizeof text, "%" PRIu64, u);
-    write_scalar(w, str_from(text));
+    write_digits(w, false, u);
 }
 
 void json_put_double(struct json_writer *w, double d)

@@ -124,6 +124,26 @@ TEST(doubles_are_written_short)
     check_text(123456789, "123456789.0");
 }
 
+/* Billionths have a writer of their own. */
+TEST(billionths_are_written_as_by_printf)
+{
+    uint64_t n = 1;
+
+    for (int i = 0; i < 100000; i++) {
+        char want[64];
+        double d;
+
+        n = n * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        d = (double)(n % (UINT64_C(1) << (17 + i % 45))) / (i % 2 ? 1e9 : 1e3);
+        snprintf(want, sizeof want, "%.15g", d);
+        if (d < 1e-4 || d > 1e6 || strtod(want, NULL) != d)
+            continue;
+        if (!strchr(want, '.'))
+            snprintf(want, sizeof want, "%.0f.0", d);
+        check_text(d, want);
+    }
+}
+
 TEST(doubles_survive_the_way_to_text_and_back)
 {
     uint64_t bits = 1;
