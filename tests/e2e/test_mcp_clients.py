@@ -29,6 +29,7 @@ STORY = """
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import Ajv from 'ajv';
 const [kind, where, token] = process.argv.slice(2);
 const transport = kind === 'stdio'
     ? new StdioClientTransport({ command: where, args: ['mcp'], env: process.env })
@@ -37,7 +38,12 @@ const client = new Client({ name: 'story', version: '1' }, { capabilities: {} })
 const say = (what, value) => console.log(JSON.stringify({ what, value }));
 await client.connect(transport);
 say('server', client.getServerVersion().name);
-say('tools', (await client.listTools()).tools.map((t) => t.name));
+const { tools } = await client.listTools();
+say('tools', tools.map((t) => t.name));
+const ajv = new Ajv({ strict: true, strictRequired: true });
+for (const t of tools)
+    for (const schema of [t.inputSchema, t.outputSchema])
+        ajv.compile(schema);
 const call = (name, args, options) => client.callTool({ name, arguments: args }, undefined, options);
 const made = (await call('sandbox_create', {})).structuredContent;
 say('made', made);

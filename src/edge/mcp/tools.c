@@ -59,10 +59,10 @@ static void write_tool(struct json_writer *w, const struct mcp_tool *t)
     if (t->schema)
         t->schema(w);
     else
-        json_schema(t->fields, t->field_count, w);
+        json_schema(t->fields, t->field_count, JSON_SCHEMA_PLAIN, w);
     if (t->result) {
         json_key(w, STR("outputSchema"));
-        json_schema(t->result->fields, t->result->field_count, w);
+        json_schema(t->result->fields, t->result->field_count, JSON_SCHEMA_PLAIN, w);
     }
     write_tool_hints(w, t);
     json_end_object(w);

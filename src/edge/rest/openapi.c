@@ -124,7 +124,7 @@ static void write_request_body_schema(struct json_writer *w, const struct route 
     if (r->flags & ROUTE_JSON) {
         json_field_begin_object(w, "application/json");
         json_key(w, STR("schema"));
-        json_schema(r->fields, r->field_count ? *r->field_count : 0, w);
+        json_schema(r->fields, r->field_count ? *r->field_count : 0, JSON_SCHEMA_EXACT, w);
         json_end_object(w);
     } else {
         write_media(w, r->media ? r->media : "application/octet-stream");

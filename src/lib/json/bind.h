@@ -77,8 +77,10 @@ struct json_field {
     size_t item_size;   /* OBJECTS, NAMED: size of one struct */
     size_t seen;        /* offset of a bool that says whether the field was there; 0: none */
     const char *preset; /* for an absent field, as YAML would write it: "true", "5", "2h" */
-    const char *types;  /* ANY: the accepted types, for schemas: "boolean array" (of strings) */
-    const char *doc;    /* one sentence, for schemas and help */
+    const char
+        *types;      /* ANY: the accepted types, for schemas: "boolean array" (of strings); a plain
+                          schema has the last one */
+    const char *doc; /* one sentence, for schemas and help */
     /* Of answers: */
     bool optional;      /* absent if it is empty: 0, false, "", no items */
     bool nullable;      /* null where it would be absent; TEXTS: an item that is NULL is null */
@@ -164,10 +166,18 @@ const char *json_map_get(const struct json_map *m, const char *key); /* NULL: it
 /* The same for a list. */
 bool json_strs_copy(struct json_strs *list, struct arena *a);
 
-/* Writes a JSON Schema (2020-12) for the table. It accepts every document that json_bind() accepts,
- * except null values. Rules that a schema cannot express, such as the bounds of "64M", are left to
- * json_bind(). */
-void json_schema(const struct json_field *fields, size_t n, struct json_writer *w);
+/* The forms of a schema. A model's vendor translates the schemas of tools and refuses a whole request
+ * over one that it does not know: a plain schema gives each property exactly one type. */
+enum json_schema_style {
+    JSON_SCHEMA_EXACT, /* accepts every document that json_bind() accepts, except null values */
+    /* names one of several forms: the text of a duration or size, the last of .types */
+    JSON_SCHEMA_PLAIN,
+};
+
+/* Writes a JSON Schema (2020-12) for the table. Rules that a schema cannot express, such as the
+ * bounds of "64M", are left to json_bind(). */
+void json_schema(const struct json_field *fields, size_t n, enum json_schema_style style,
+                 struct json_writer *w);
 /* The same for an answer, as a component of an OpenAPI document: a client must expect additional
  * members, and named schemas are references to other components. */
 void json_shape_schema(const struct json_shape *s, struct json_writer *w);

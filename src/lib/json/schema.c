@@ -37,14 +37,17 @@ static void write_schema_limits(struct json_writer *w, const struct json_field *
         json_field_int(w, words.max, f->max);
 }
 
-typedef void describer(struct json_writer *w, const struct json_field *f);
+typedef void describer(struct json_writer *w, const struct json_field *f,
+                       enum json_schema_style style);
 
-static void describe_bool(struct json_writer *w, const struct json_field *f)
+static void describe_bool(struct json_writer *w, const struct json_field *f,
+                          enum json_schema_style style)
 {
     json_field_cstr(w, "type", "boolean");
 }
 
-static void describe_whole(struct json_writer *w, const struct json_field *f)
+static void describe_whole(struct json_writer *w, const struct json_field *f,
+                           enum json_schema_style style)
 {
     write_field_type(w, f, "integer");
     if (f->min || f->max)
@@ -53,15 +56,22 @@ static void describe_whole(struct json_writer *w, const struct json_field *f)
         json_field_int(w, "minimum", 0);
 }
 
-static void describe_double(struct json_writer *w, const struct json_field *f)
+static void describe_double(struct json_writer *w, const struct json_field *f,
+                            enum json_schema_style style)
 {
     json_field_cstr(w, "type", "number");
     write_schema_limits(w, f, of_number);
 }
 
 /* Text with a unit, or a number. */
-static void describe_units(struct json_writer *w, const char *number, const char *pattern)
+static void describe_units(struct json_writer *w, const char *number, const char *pattern,
+                           enum json_schema_style style)
 {
+    if (style == JSON_SCHEMA_PLAIN) {
+        json_field_cstr(w, "type", "string");
+        json_field_cstr(w, "pattern", pattern);
+        return;
+    }
     json_field_begin_array(w, "type");
     json_put_str(w, STR("string"));
     json_put_str(w, str_from(number));
@@ -70,17 +80,20 @@ static void describe_units(struct json_writer *w, const char *number, const char
     json_field_int(w, "minimum", 0);
 }
 
-static void describe_bytes(struct json_writer *w, const struct json_field *f)
+static void describe_bytes(struct json_writer *w, const struct json_field *f,
+                           enum json_schema_style style)
 {
-    describe_units(w, "integer", "^[0-9]+(\\.[0-9]+)?([KMGTkmgt]([Ii]?[Bb])?|[Bb])?$");
+    describe_units(w, "integer", "^[0-9]+(\\.[0-9]+)?([KMGTkmgt]([Ii]?[Bb])?|[Bb])?$", style);
 }
 
-static void describe_duration(struct json_writer *w, const struct json_field *f)
+static void describe_duration(struct json_writer *w, const struct json_field *f,
+                              enum json_schema_style style)
 {
-    describe_units(w, "number", "^([0-9]+(\\.[0-9]+)?([Mm][Ss]|[SsMmHhDd]))+$");
+    describe_units(w, "number", "^([0-9]+(\\.[0-9]+)?([Mm][Ss]|[SsMmHhDd]))+$", style);
 }
 
-static void describe_enum(struct json_writer *w, const struct json_field *f)
+static void describe_enum(struct json_writer *w, const struct json_field *f,
+                          enum json_schema_style style)
 {
     json_field_cstr(w, "type", "string");
     if (f->loose)
@@ -94,10 +107,11 @@ static void describe_enum(struct json_writer *w, const struct json_field *f)
 
 /* A schema counts characters, we count bytes, of which there are at least as many: the upper limit
  * holds for both, of the lower one only that the string is not empty. */
-static void describe_str(struct json_writer *w, const struct json_field *f)
+static void describe_str(struct json_writer *w, const struct json_field *f,
+                         enum json_schema_style style)
 {
     if (f->names) {
-        describe_enum(w, f);
+        describe_enum(w, f, style);
         return;
     }
     write_field_type(w, f, "string");
@@ -107,7 +121,8 @@ static void describe_str(struct json_writer *w, const struct json_field *f)
         json_field_int(w, "maxLength", f->max);
 }
 
-static void describe_time(struct json_writer *w, const struct json_field *f)
+static void describe_time(struct json_writer *w, const struct json_field *f,
+                          enum json_schema_style style)
 {
     json_field_cstr(w, "type", "string");
     json_field_cstr(w, "format", "date-time");
@@ -121,14 +136,16 @@ static void write_string_type(struct json_writer *w, const char *key)
     json_end_object(w);
 }
 
-static void describe_strs(struct json_writer *w, const struct json_field *f)
+static void describe_strs(struct json_writer *w, const struct json_field *f,
+                          enum json_schema_style style)
 {
     json_field_cstr(w, "type", "array");
     write_string_type(w, "items");
     write_schema_limits(w, f, of_array);
 }
 
-static void describe_texts(struct json_writer *w, const struct json_field *f)
+static void describe_texts(struct json_writer *w, const struct json_field *f,
+                           enum json_schema_style style)
 {
     json_field_cstr(w, "type", "array");
     json_field_begin_object(w, "items");
@@ -136,17 +153,20 @@ static void describe_texts(struct json_writer *w, const struct json_field *f)
     json_end_object(w);
 }
 
-static void describe_map(struct json_writer *w, const struct json_field *f)
+static void describe_map(struct json_writer *w, const struct json_field *f,
+                         enum json_schema_style style)
 {
     json_field_cstr(w, "type", "object");
     write_string_type(w, "additionalProperties");
     write_schema_limits(w, f, of_map);
 }
 
-static void write_closed_shape(struct json_writer *w, const struct json_field *fields, size_t n);
+static void write_closed_shape(struct json_writer *w, const struct json_field *fields, size_t n,
+                               enum json_schema_style style);
 
 /* A reference, its fields, or without both any object. */
-static void describe_object(struct json_writer *w, const struct json_field *f)
+static void describe_object(struct json_writer *w, const struct json_field *f,
+                            enum json_schema_style style)
 {
     char path[96];
 
@@ -154,38 +174,52 @@ static void describe_object(struct json_writer *w, const struct json_field *f)
     if (f->schema)
         json_field_cstr(w, "$ref", path);
     else if (f->fields)
-        write_closed_shape(w, f->fields, f->field_count);
+        write_closed_shape(w, f->fields, f->field_count, style);
     else
         json_field_cstr(w, "type", "object");
 }
 
-static void describe_objects(struct json_writer *w, const struct json_field *f)
+static void describe_objects(struct json_writer *w, const struct json_field *f,
+                             enum json_schema_style style)
 {
     json_field_cstr(w, "type", "array");
     json_field_begin_object(w, "items");
-    describe_object(w, f);
+    describe_object(w, f, style);
     json_end_object(w);
     write_schema_limits(w, f, of_array);
 }
 
-static void describe_named(struct json_writer *w, const struct json_field *f)
+static void describe_named(struct json_writer *w, const struct json_field *f,
+                           enum json_schema_style style)
 {
     json_field_cstr(w, "type", "object");
     json_key(w, STR("additionalProperties"));
-    json_schema(f->fields, f->field_count, w);
+    json_begin_object(w);
+    write_closed_shape(w, f->fields, f->field_count, style);
+    json_end_object(w);
     write_schema_limits(w, f, of_map);
+}
+
+static void write_last_type(struct json_writer *w, const char *types)
+{
+    const char *space = strrchr(types, ' '), *last = space ? space + 1 : types;
+
+    json_field_cstr(w, "type", last);
+    if (strcmp(last, "array") == 0)
+        write_string_type(w, "items");
 }
 
 /* One of several types, each said by itself: clients that translate schemas for a model take that,
  * and some of them no list of types. Without .types it says nothing, which allows everything. */
-static void describe_any(struct json_writer *w, const struct json_field *f)
+static void describe_any(struct json_writer *w, const struct json_field *f,
+                         enum json_schema_style style)
 {
     struct str rest = str_from(f->types), type;
 
     if (!f->types)
         return;
-    if (!strchr(f->types, ' ')) {
-        json_field_cstr(w, "type", f->types);
+    if (style == JSON_SCHEMA_PLAIN || !strchr(f->types, ' ')) {
+        write_last_type(w, f->types);
         return;
     }
     json_field_begin_array(w, "anyOf");
@@ -213,12 +247,13 @@ static describer *const describers[JSON_KIND_COUNT_] = {
     [JSON_KIND_TIME] = describe_time,         [JSON_KIND_SECONDS] = describe_whole,
 };
 
-static void write_property(struct json_writer *w, const struct json_field *f)
+static void write_property(struct json_writer *w, const struct json_field *f,
+                           enum json_schema_style style)
 {
     struct json v;
 
     json_field_begin_object(w, f->name);
-    describers[f->kind](w, f);
+    describers[f->kind](w, f, style);
     if (f->doc)
         json_field_cstr(w, "description", f->doc);
     if (f->preset && json_preset_(f, &v))
@@ -243,32 +278,35 @@ static void write_required(struct json_writer *w, const struct json_field *field
     json_end_array(w);
 }
 
-static void write_shape(struct json_writer *w, const struct json_field *fields, size_t n)
+static void write_shape(struct json_writer *w, const struct json_field *fields, size_t n,
+                        enum json_schema_style style)
 {
     json_field_cstr(w, "type", "object");
     json_field_begin_object(w, "properties");
     for (size_t i = 0; i < n; i++)
-        write_property(w, &fields[i]);
+        write_property(w, &fields[i], style);
     json_end_object(w);
     write_required(w, fields, n);
 }
 
-static void write_closed_shape(struct json_writer *w, const struct json_field *fields, size_t n)
+static void write_closed_shape(struct json_writer *w, const struct json_field *fields, size_t n,
+                               enum json_schema_style style)
 {
-    write_shape(w, fields, n);
+    write_shape(w, fields, n, style);
     json_field_bool(w, "additionalProperties", false);
 }
 
-void json_schema(const struct json_field *fields, size_t n, struct json_writer *w)
+void json_schema(const struct json_field *fields, size_t n, enum json_schema_style style,
+                 struct json_writer *w)
 {
     json_begin_object(w);
-    write_closed_shape(w, fields, n);
+    write_closed_shape(w, fields, n, style);
     json_end_object(w);
 }
 
 void json_shape_schema(const struct json_shape *s, struct json_writer *w)
 {
     json_begin_object(w);
-    write_shape(w, s->fields, s->field_count);
+    write_shape(w, s->fields, s->field_count, JSON_SCHEMA_EXACT);
     json_end_object(w);
 }

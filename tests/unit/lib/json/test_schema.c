@@ -10,7 +10,7 @@ static struct buf out = BUF_INIT(1 << 16);
 
 /* The schema of the sample, read back: that it is JSON without duplicate keys is checked with
  * it. */
-static const struct json *schema(void)
+static const struct json *schema_in(enum json_schema_style style)
 {
     struct json_limits limits = { .bytes = 1 << 16, .depth = 16 };
     const struct json *v;
@@ -18,10 +18,15 @@ static const struct json *schema(void)
     struct err e;
 
     json_writer_init(&w, &out, JSON_COMPACT);
-    json_schema(sample_fields, COUNT_OF(sample_fields), &w);
+    json_schema(sample_fields, COUNT_OF(sample_fields), style, &w);
     CHECK_OK(json_writer_finish(&w, &e), e);
     CHECK_OK(json_read(buf_str(&out), limits, &arena, &v, &e), e);
     return v;
+}
+
+static const struct json *schema(void)
+{
+    return schema_in(JSON_SCHEMA_EXACT);
 }
 
 static const struct json *at(const struct json *v, const char *key)
@@ -103,13 +108,35 @@ TEST(quantities_are_text_or_numbers)
     CHECK_STR(at(ttl, "default")->s, "90s");
 }
 
+TEST(a_plain_schema_has_one_type_for_each_property)
+{
+    static const struct json_field fields[] = {
+        { "either", JSON_KIND_ANY, .types = "boolean array" },
+        { "only", JSON_KIND_ANY, .types = "object" },
+    };
+    const struct json *ttl = at(at(schema_in(JSON_SCHEMA_PLAIN), "properties"), "ttl");
+    struct json_writer w;
+    struct err e;
+
+    CHECK_STR(at(ttl, "type")->s, "string");
+    CHECK(!json_get(ttl, STR("minimum")));
+    buf_done(&out);
+    json_writer_init(&w, &out, JSON_COMPACT);
+    json_schema(fields, COUNT_OF(fields), JSON_SCHEMA_PLAIN, &w);
+    CHECK_OK(json_writer_finish(&w, &e), e);
+    CHECK_STR(buf_str(&out),
+              "{\"type\":\"object\",\"properties\":{\"either\":{\"type\":\"array\",\"items\":"
+              "{\"type\":\"string\"}},\"only\":{\"type\":\"object\"}},"
+              "\"additionalProperties\":false}");
+}
+
 TEST(a_preset_that_is_no_value_is_a_bug)
 {
     static const struct json_field fields[] = { { "n", JSON_KIND_INT, .preset = "five" } };
     struct json_writer w;
 
     json_writer_init(&w, &out, JSON_COMPACT);
-    json_schema(fields, 1, &w);
+    json_schema(fields, 1, JSON_SCHEMA_EXACT, &w);
     CHECK_INT(json_writer_finish(&w, NULL), -ERR_BUG);
 }
 
