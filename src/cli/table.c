@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "cli/yaml_text.h"
+#include "lib/json/yaml_text.h"
 #include "lib/json/writer.h"
 
 enum {

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/own.h"
-#include "cli/yaml_text.h"
+#include "lib/json/yaml_text.h"
 #include "lib/json/reader.h"
 #include "lib/yaml/reader.h"
 

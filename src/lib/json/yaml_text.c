@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/yaml_text.h"
+#include "lib/json/yaml_text.h"
 
 #include <inttypes.h>
 #include <strings.h>

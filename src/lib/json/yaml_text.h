@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes a JSON tree as YAML in block style, so that readers of YAML 1.1 and 1.2 find the same
  * values: a string stays unquoted only where no reader takes it for another type. */
-#ifndef CLI_YAML_TEXT_H
-#define CLI_YAML_TEXT_H
+#ifndef LIB_JSON_YAML_TEXT_H
+#define LIB_JSON_YAML_TEXT_H
 
 #include "base/buf.h"
 #include "lib/json/value.h"
