@@ -17,7 +17,7 @@ int main(int argc, char **argv)
     if (!options_read(argc, argv, &options, &status))
         return status;
     (void)oom_set(OOM_HELPER, NULL);
-    if (options.check || options.explain || options.verify_log)
+    if (options.check || options.explain || options.verify_log || options.learn)
         r = explain_run(&options, &e);
     else
         r = options.standalone ? standalone_run(&options, &e) : worker_run(&options, &e);

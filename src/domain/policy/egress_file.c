@@ -28,12 +28,19 @@ static int bind_policy(const struct json *document, struct arena *a, struct egre
     return r;
 }
 
+int egress_policy_read_document(struct str yaml, struct arena *a, struct egress_policy *ret,
+                                const struct json **ret_document, struct err *e)
+{
+    int r = yaml_read(yaml, yaml_limits, a, ret_document, e);
+
+    return r < 0 ? r : bind_policy(*ret_document, a, ret, e);
+}
+
 int egress_policy_read(struct str yaml, struct arena *a, struct egress_policy *ret, struct err *e)
 {
     const struct json *document;
-    int r = yaml_read(yaml, yaml_limits, a, &document, e);
 
-    return r < 0 ? r : bind_policy(document, a, ret, e);
+    return egress_policy_read_document(yaml, a, ret, &document, e);
 }
 
 int egress_policy_read_file(int dir, const char *file, unsigned flags, struct arena *a,

@@ -21,6 +21,10 @@ enum {
  * adds the file. */
 int egress_policy_read(struct str yaml, struct arena *a, struct egress_policy *ret, struct err *e);
 
+/* The same, and the document as it is written, for programs that change it. */
+int egress_policy_read_document(struct str yaml, struct arena *a, struct egress_policy *ret,
+                                const struct json **ret_document, struct err *e);
+
 /* The same for a file below the directory dir; flags as in lib/yaml/file.h. */
 int egress_policy_read_file(int dir, const char *file, unsigned flags, struct arena *a,
                             struct egress_policy *ret, struct err *e);

@@ -11,6 +11,7 @@
 #include "base/io.h"
 #include "base/own.h"
 #include "engine/egress/chain.h"
+#include "engine/egress/learn/learn.h"
 #include "lib/json/writer.h"
 #include "domain/policy/egress_check.h"
 #include "domain/policy/egress_explain.h"
@@ -244,10 +245,14 @@ int explain_run(const struct egress_options *o, struct err *e)
 {
     AUTO(buf_done) struct buf yaml = BUF_INIT(EGRESS_FILE_BYTES_MAX);
     AUTO(buf_done) struct buf out = BUF_INIT(OUT_MAX);
-    int r = o->verify_log ? explain_verify_log(STDIN_FILENO, &out, e)
-                          : read_policy_input(o->check ? o->check : o->explain, &yaml, e);
+    const char *file = o->check ? o->check : o->explain;
+    int r;
 
-    if (r >= 0 && !o->verify_log)
+    if (file)
+        r = read_policy_input(file, &yaml, e);
+    else
+        r = o->learn ? learn_run(STDIN_FILENO, &out, e) : explain_verify_log(STDIN_FILENO, &out, e);
+    if (r >= 0 && file)
         r = o->check ? explain_check(buf_str(&yaml), &out, e)
                      : explain_destination(buf_str(&yaml), o, &out, e);
     if (r < 0)

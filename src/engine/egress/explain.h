@@ -9,7 +9,7 @@
 /* --verify-log: reads fd to its end, and prints the findings about its chain as JSON. */
 int explain_verify_log(int fd, struct buf *out, struct err *e);
 
-/* Runs --check, --explain or --verify-log. Returns 0, also for an invalid policy (the object says
+/* Runs --check, --explain, --verify-log or --learn. Returns 0, also for an invalid policy (the object says
  * so), or the error that prevented an answer. */
 int explain_run(const struct egress_options *o, struct err *e);
 

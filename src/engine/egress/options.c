@@ -40,6 +40,8 @@ static const char help[] =
     "    --binary PATH        by this program\n"
     "  --verify-log           verify the chain of the log on stdin (sandboxer audit verify "
     "--file)\n"
+    "  --learn                propose a policy from a question and a log on stdin (sandboxer\n"
+    "                         egress learn)\n"
     "  --version, --help\n"
     "\n"
     "Rules that name programs allow nothing here, because clients cannot be identified.\n"
@@ -164,6 +166,7 @@ static const struct egress_option {
     TEXT("upgrade", upgrade),
     TEXT("binary", binary),
     FLAG("verify-log", verify_log),
+    FLAG("learn", learn),
     { "version", no_argument, .read = print_version },
     { "help", no_argument, .read = print_help },
 };
@@ -196,7 +199,7 @@ static int check_egress_options(const struct egress_options *o, int argc, char *
 {
     bool has_question = o->to || o->method || o->path || o->upgrade || o->binary;
     int modes = o->standalone + (o->worker >= 0) + (o->check != NULL) + (o->explain != NULL) +
-                o->verify_log;
+                o->verify_log + o->learn;
 
     if (optind < argc)
         return err_set(e, ERR_INVALID, "unexpected argument '%s'; see --help", argv[optind]);
@@ -206,7 +209,8 @@ static int check_egress_options(const struct egress_options *o, int argc, char *
                        "the rights of the policy; to allow that, add --listen-anywhere");
     if (modes != 1)
         return err_set(e, ERR_INVALID,
-                       "give one of --standalone, --worker, --check, --explain and --verify-log");
+                       "give one of --standalone, --worker, --check, --explain, --verify-log and "
+                       "--learn");
     if (o->explain && !o->to)
         return err_set(e, ERR_INVALID, "--explain needs --to HOST:PORT");
     if (has_question && !o->explain)

@@ -15,6 +15,7 @@ struct egress_options {
     bool retain;                /* an invalid new policy leaves the old one in force */
     struct dns_server servers[DNS_SERVERS_MAX];
     bool verify_log;             /* verify the log on stdin */
+    bool learn;                  /* propose a policy from the log on stdin */
     const char *check, *explain; /* policy to check or explain; NULL: serve */
     /* the question to explain; NULL: not given */
     const char *to, *method, *path, *upgrade, *binary;
