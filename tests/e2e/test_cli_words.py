@@ -161,7 +161,7 @@ HERE = {
     "version": "shows this program, and that daemon if it answers", "completion": "prints a script", "help": "prints a text",
     "scan": "reads a file", "verify": "reads files", "egress check": "reads a file", "egress explain": "reads a file",
     "config init": "writes a file", "config show": "reads files", "config check": "reads files",
-    "ssh-config": "prints settings; ssh asks the daemon", }
+    "ssh-config": "prints settings; ssh asks the daemon", "setup": "writes a file", }
 
 
 @test

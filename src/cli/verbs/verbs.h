@@ -28,7 +28,7 @@
     VERB(image_list) VERB(image_inspect) VERB(image_pull) VERB(image_import) VERB(image_remove)    \
     VERB(image_prune) VERB(image_verify)
 #define VERBS_AGENTS(VERB)                                                                         \
-    VERB(agent) VERB(mcp)                                                                          \
+    VERB(agent) VERB(mcp) VERB(setup)                                                              \
     VERB(approvals_list) VERB(approvals_show) VERB(approvals_approve) VERB(approvals_reject)       \
     VERB(approvals_watch)                                                                          \
     VERB(trust_show) VERB(trust_validate) VERB(trust_reload) VERB(trust_explain)                   \
