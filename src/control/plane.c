@@ -218,6 +218,7 @@ static void control_free(struct control *c)
     quota_done(&c->processes);
     quota_done(&c->stored);
     quota_done(&c->taken);
+    quota_done(&c->checkpointed);
     copy_slots_close(c);
     grant_slots_close(c);
     layer_slots_close(c);
@@ -232,7 +233,8 @@ static void open_control_quotas(struct control *c)
     struct quota_limits output = quota_token_limits(f->limits.output_per_owner),
                         processes = quota_token_limits(f->limits.processes_per_owner),
                         stored = quota_token_limits(f->limits.snapshot_bytes_per_owner),
-                        taken = quota_token_limits(SNAPSHOTS_PER_OWNER);
+                        taken = quota_token_limits(SNAPSHOTS_PER_OWNER),
+                        checkpointed = quota_token_limits(CHECKPOINTS_PER_OWNER);
 
     output.parts[1] = (struct quota_part){ .limit = f->limits.output_per_sandbox,
                                            .whose = "this sandbox has",
@@ -241,6 +243,7 @@ static void open_control_quotas(struct control *c)
     quota_init(&c->processes, &processes, "background processes", "", "limits.processes_per_owner");
     quota_init(&c->stored, &stored, "bytes of snapshots", "", "limits.snapshot_bytes_per_owner");
     quota_init(&c->taken, &taken, "snapshots", "", "a fixed limit");
+    quota_init(&c->checkpointed, &checkpointed, "checkpoints", "", "a fixed limit");
     copy_slots_open(c);
     grant_slots_open(c);
     layer_slots_open(c);

@@ -16,7 +16,7 @@
     VERB(resume)                                                                                   \
     VERB(destroy) VERB(recreate) VERB(extend_ttl) VERB(expire)
 #define VERBS_FILES(VERB)                                                                          \
-    VERB(cp) VERB(sync) VERB(diff)
+    VERB(cp) VERB(sync) VERB(diff) VERB(undo)
 #define VERBS_NETWORK(VERB)                                                                        \
     VERB(port) VERB(ssh) VERB(ssh_config)                                                          \
     VERB(egress_check) VERB(egress_explain) VERB(egress_get) VERB(egress_set) VERB(egress_log)     \

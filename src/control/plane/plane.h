@@ -46,10 +46,12 @@ struct control {
         uint32_t pids;
     } share; /* of one owner, unless configured */
     struct map snapshots;
+    struct map checkpoints;            /* by sandbox: control/snapshot/checkpoints.h */
     struct quota output;               /* bytes of processes' output, by owner, token and sandbox */
     struct quota processes;            /* background processes, by owner and token */
     struct quota stored;               /* bytes of snapshots, by owner and token */
-    struct quota taken;                /* snapshots, by owner and token */
+    struct quota taken;                /* snapshots, by owner and token … */
+    struct quota checkpointed;         /* … and checkpoints */
     struct copy_slots *copies;         /* of workspaces: control/sandbox/copy_slots.h */
     struct grant_slots *grants;        /* of workspaces: control/sandbox/grant_slots.h */
     struct tokens *tokens;             /* NULL: not open */

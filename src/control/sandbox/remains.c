@@ -5,7 +5,7 @@
 #include "base/own.h"
 #include "control/process/processes.h"
 #include "control/sandbox/sandbox.h"
-#include "control/snapshot/snapshots.h"
+#include "control/snapshot/checkpoints.h"
 
 static void log_stale(void *user, const char *extension, const char *id, const char *what)
 {
@@ -53,6 +53,8 @@ static const struct {
     { .drop = workspace_remove, .sweep = workspaces_sweep },
     /* a snapshot of changes that could not be copied to its workspace (retention.unsynced) */
     { .expire = snapshots_expire },
+    /* its checkpoints */
+    { .drop = checkpoints_remove, .sweep = checkpoints_sweep },
     /* the egress log */
     { .expire = egress_links_expire_logs, .retention = log_retention },
     /* the record, with all rows that refer to it; removed by store_prune() */

@@ -83,6 +83,7 @@ struct sandbox {
     bool processes_known;    /* `processes` has the rows of earlier daemon runs */
     bool awaits_grant;       /* `granting` is not answered yet */
     bool salvage_acts;       /* the current call comes from the salvage */
+    bool checkpointing;      /* a checkpoint is taken, or an undo is under way */
     bool has_last_sync;
 
     /* timers and deadlines; clock_boot() */

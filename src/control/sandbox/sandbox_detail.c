@@ -69,6 +69,12 @@ static const struct json_field kept_fields[] = {
     { "until_ns", JSON_KIND_INT, AT(kept.until_ns) },
 };
 
+static const struct json_field checkpoint_fields[] = {
+    { "at", JSON_KIND_INT, AT(checkpoint.at) },
+    { "last", JSON_KIND_INT, AT(checkpoint.last) },
+    { "undos", JSON_KIND_INT, AT(checkpoint.undos) },
+};
+
 const struct json_field sandbox_detail_fields[] = {
     { "handle", JSON_KIND_STR, AT(handle) },
     { "unenforced", JSON_KIND_UINT, AT(unenforced) },
@@ -88,6 +94,7 @@ const struct json_field sandbox_detail_fields[] = {
     { "oom", JSON_KIND_OBJECT, PART(has_oom, oom_fields) },
     { "unsynced", JSON_KIND_OBJECT, PART(has_unsynced, unsynced_fields) },
     { "kept", JSON_KIND_OBJECT, PART(has_kept, kept_fields) },
+    { "checkpoint", JSON_KIND_OBJECT, PART(has_checkpoint, checkpoint_fields) },
 };
 const size_t sandbox_detail_field_count = COUNT_OF(sandbox_detail_fields);
 

@@ -53,9 +53,15 @@ struct sandbox_detail {
         const char *snapshot, *why; /* the changes that were not brought back by its destroy */
         int64_t until_ns;           /* wall clock: when the snapshot expires */
     } kept;
+    struct {
+        int64_t at;    /* the one that it had the files of last; 0: none */
+        int64_t last;  /* the highest number that was ever given */
+        int64_t undos; /* how often its files went back to one */
+    } checkpoint;
     bool one_shot; /* exists for one program only */
     /* Which of the above are set; has_paused: the sandbox is paused. */
     bool has_image, has_egress, has_paused, has_rest, has_actuals, has_oom, has_unsynced, has_kept;
+    bool has_checkpoint;
 };
 
 extern const struct json_field sandbox_detail_fields[];

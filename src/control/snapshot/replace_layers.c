@@ -14,7 +14,7 @@ static void on_replacement_stored(struct store_txn *t, int r, const struct err *
     c->changes--;
     if (r >= 0 && s) { /* the record is on disk already: nothing here can fail */
         next->stays = s->stays;
-        map_remove(&c->snapshots, &s->entry);
+        snapshot_leave(c, s);
         snapshot_keep(c, next);
         snapshot_release(c, s);
     } else {

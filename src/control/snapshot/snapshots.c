@@ -11,6 +11,7 @@
 #include "control/layer/digest_queue.h"
 #include "control/owner/event_share.h"
 #include "control/sandbox/sandbox.h"
+#include "control/snapshot/checkpoints.h"
 
 enum { SNAPSHOT_ARENA_MAX = 512 << 10 };
 
@@ -102,7 +103,7 @@ void snapshot_count(struct control *c, struct snapshot *s)
 
     if (s->taken.share)
         return;
-    quota_charge(&c->taken, &who, 1, &s->taken);
+    quota_charge(s->record.checkpoint ? &c->checkpointed : &c->taken, &who, 1, &s->taken);
     quota_charge(&c->stored, &who, (uint64_t)s->record.bytes, &s->stored);
 }
 
@@ -110,11 +111,20 @@ void snapshot_keep(struct control *c, struct snapshot *s)
 {
     snapshot_count(c, s);
     map_add(&c->snapshots, &s->entry);
+    if (s->record.checkpoint)
+        checkpoint_join(c, s);
     layers_ref(c, &s->layers);
     layers_ref(c, &s->base.layers);
     digest_queue_add(c, s->layers.p[0]); /* for deduplication */
     if (c->open && s->layers.n > LAYERS_FLAT)
         snapshots_flatten(c);
+}
+
+void snapshot_leave(struct control *c, struct snapshot *s)
+{
+    map_remove(&c->snapshots, &s->entry);
+    if (s->record.checkpoint)
+        checkpoint_leave(c, s);
 }
 
 void snapshot_release(struct control *c, struct snapshot *s)
@@ -144,13 +154,18 @@ int snapshots_load(struct control *c, struct err *e)
 
 static void free_snapshot_entry(struct map_entry *v, void *user)
 {
-    snapshot_free(container_of(v, struct snapshot, entry));
+    struct snapshot *s = container_of(v, struct snapshot, entry);
+
+    if (s->record.checkpoint)
+        checkpoint_leave(user, s);
+    snapshot_free(s);
 }
 
 void snapshots_close(struct control *c)
 {
-    map_each(&c->snapshots, free_snapshot_entry, NULL);
+    map_each(&c->snapshots, free_snapshot_entry, c);
     map_done(&c->snapshots);
+    map_done(&c->checkpoints);
 }
 
 struct snapshot_search {
@@ -166,7 +181,7 @@ static void match_snapshot(struct map_entry *v, void *user)
     struct snapshot *s = container_of(v, struct snapshot, entry);
     struct snapshot_search *x = user;
 
-    if (!caller_sees(x->who, s->record.owner, &s->record.labels))
+    if (s->record.checkpoint || !caller_sees(x->who, s->record.owner, &s->record.labels))
         return;
     if (x->each)
         x->each(s, x->user);
@@ -265,6 +280,8 @@ static void on_snapshot_recorded(struct change *ch, int r, const struct err *e)
     struct snapshot_op *op = ch->user;
 
     fault_point("snapshot.told");
+    if (op->checkpoint)
+        checkpoint_settle(op->sandbox_, op->checkpoint, r);
     if (r >= 0) {
         op->snapshot = op->new_;
         snapshot_keep(op->sandbox_->control, take_ptr(op->new_));
@@ -275,6 +292,8 @@ static void on_snapshot_recorded(struct change *ch, int r, const struct err *e)
     layers_unref(op->sandbox_->control, &op->flatten_.stack);
     finish_snapshot(op, r, e);
 }
+
+static void record_snapshot(struct snapshot_op *op);
 
 static void store_new_snapshot(struct change *ch, struct store_txn *t)
 {
@@ -319,6 +338,8 @@ static int make_snapshot_record(struct snapshot_op *op, const struct json_strs *
     snprintf(r.name, sizeof r.name, "%s", op->name ? op->name : "");
     snprintf(r.sandbox, sizeof r.sandbox, "%s", s->record.id);
     snprintf(r.profile, sizeof r.profile, "%s", s->record.profile);
+    if (op->checkpoint)
+        checkpoint_fill(&r, op->checkpoint);
     return snapshot_new(&r, &op->new_, e);
 }
 
@@ -346,23 +367,40 @@ static int check_disk_share(const struct control *c, const struct account *a, ui
                    (unsigned long long)used, (unsigned long long)c->storage.owner_bytes);
 }
 
+/* The real charge follows at once: snapshot_count(). */
+static int check_snapshot_share(struct control *c, const struct account *a, struct quota *number,
+                                uint64_t bytes, struct err *e)
+{
+    const struct quota_who who = find_snapshot_holder(a);
+    struct quota_hold one = { 0 }, all = { 0 };
+    int r = quota_take(number, &who, 1, &one, e);
+
+    if (r >= 0)
+        r = check_disk_share(c, a, bytes, e);
+    if (r >= 0)
+        r = quota_take(&c->stored, &who, bytes ? bytes : 1, &all, e);
+    quota_drop(&one);
+    quota_drop(&all);
+    return r;
+}
+
 int snapshot_check_quota(struct control *c, const char *owner, const struct caller *by,
                          uint64_t bytes, struct err *e)
 {
     const struct account a = account_of(c, owner, by->family);
-    const struct quota_who who = find_snapshot_holder(&a);
-    struct quota_hold one = { 0 }, all = { 0 };
-    int r = quota_take(&c->taken, &who, 1, &one, e);
+    int r = check_snapshot_share(c, &a, &c->taken, bytes, e);
 
     if (r >= 0)
-        r = check_disk_share(c, &a, bytes, e);
-    if (r >= 0)
-        r = quota_take(&c->stored, &who, bytes ? bytes : 1, &all, e);
-    r = r < 0 ? r : store_check_room(c->store, e);
-    r = r < 0 ? r : event_share_check(c, owner, &by->actor, e);
-    quota_drop(&one); /* the real charge follows at once: snapshot_count() */
-    quota_drop(&all);
-    return r;
+        r = store_check_room(c->store, e);
+    return r < 0 ? r : event_share_check(c, owner, &by->actor, e);
+}
+
+int snapshot_check_checkpoint(struct control *c, const char *owner, const struct caller *by,
+                              uint64_t bytes, struct err *e)
+{
+    const struct account a = account_of(c, owner, by->family);
+
+    return check_snapshot_share(c, &a, &c->checkpointed, bytes, e);
 }
 
 uint64_t snapshot_room(const struct control *c, const struct caller *of)
@@ -374,26 +412,58 @@ uint64_t snapshot_room(const struct control *c, const struct caller *of)
     return room < disk ? room : disk;
 }
 
+static void fail_snapshot(struct snapshot_op *op, int r, const struct err *e)
+{
+    layers_unref(op->sandbox_->control, &op->flatten_.stack);
+    finish_snapshot(op, r, e);
+}
+
+static void on_room_made(struct snapshot_delete_op *o, int r, const struct err *e)
+{
+    struct snapshot_op *op = container_of(o, struct snapshot_op, dropping_);
+
+    if (r < 0)
+        fail_snapshot(op, r, e);
+    else
+        record_snapshot(op);
+}
+
+/* 1: an older checkpoint is removed first → on_room_made() */
+static int check_new_snapshot(struct snapshot_op *op, struct err *e)
+{
+    const struct sandbox *s = op->sandbox_;
+    uint64_t bytes = op->capture_.bytes;
+
+    if (!op->checkpoint)
+        return snapshot_check_quota(s->control, s->record.owner, op->caller, bytes, e);
+    op->dropping_.done = on_room_made;
+    return checkpoint_check_room(s, op->caller, op->checkpoint->spare, bytes, &op->dropping_, e);
+}
+
 static void record_snapshot(struct snapshot_op *op)
 {
     struct sandbox *s = op->sandbox_;
     struct change *ch;
     struct err e;
-    int r = snapshot_check_quota(s->control, s->record.owner, op->caller, op->capture_.bytes, &e);
+    int r = check_new_snapshot(op, &e);
 
-    r = r < 0 ? r : make_snapshot_record(op, &op->flatten_.stack, &e);
+    if (r > 0)
+        return;
+    if (r >= 0)
+        r = make_snapshot_record(op, &op->flatten_.stack, &e);
     if (r < 0) {
-        layers_unref(s->control, &op->flatten_.stack);
-        finish_snapshot(op, r, &e);
+        fail_snapshot(op, r, &e);
         return;
     }
     snapshot_count(s->control, op->new_);
     fault_point("snapshot.record");
     ch = change_new(s, &op->caller->actor, op->new_->record.id);
-    ch->type = "sandbox.snapshot";
+    ch->type = op->checkpoint ? "sandbox.checkpoint" : "sandbox.snapshot";
     ch->also = store_new_snapshot;
     ch->done = on_snapshot_recorded;
     ch->user = op;
+    if (op->checkpoint)
+        checkpoint_note_change(ch, op->checkpoint);
     change_submit(ch);
 }
 
@@ -459,7 +529,7 @@ static void on_snapshot_removed(struct store_txn *t, int r, const struct err *e)
     struct snapshot *s = snapshot_known(c, str_from(op->id_));
 
     if (r >= 0 && s) {
-        map_remove(&c->snapshots, &s->entry);
+        snapshot_leave(c, s);
         snapshot_release(c, s);
     }
     op->done(op, r, e);

@@ -19,6 +19,7 @@ struct snapshot {
     struct json_strs layers;
     struct base_image base; /* the stored image below them */
     bool stays;             /* its layers could not be flattened */
+    struct link checkpoint; /* in the list of its sandbox (checkpoints.h) */
 };
 
 int snapshots_load(struct control *c, struct err *e); /* blocks; for the start */
@@ -31,33 +32,14 @@ void dedup_stop(struct control *c); /* ends the deduplication that is under way 
 
 /* By its id, or by the name that its owner gave it, if the caller may see it; else NULL. */
 struct snapshot *snapshot_find(struct control *c, const struct caller *who, struct str id);
-/* Each snapshot that the caller may see, in no order. */
+/* Each snapshot that the caller may see, in no order; without checkpoints. */
 void snapshots_each(struct control *c, const struct caller *who,
                     void (*each)(const struct snapshot *s, void *user), void *user);
 
 /* Whether a name is valid: it has no control characters, and does not look like an id. */
 int snapshot_name_check(struct str name, struct err *e);
 
-enum { SNAPSHOTS_PER_OWNER = 1000 };
-
-/* Takes a snapshot of a live or paused sandbox. -ERR_QUOTA if its owner, or the caller's family of
- * tokens, has too many. */
-struct snapshot_op {
-    const struct caller *caller;
-    const char *name; /* "" or NULL: none */
-    int64_t keep_ns;  /* after this time it is deleted; 0: never */
-    /* out */
-    const struct snapshot *snapshot; /* borrowed until the next turn of the loop */
-    void (*done)(struct snapshot_op *op, int r, const struct err *e);
-    /* private */
-    struct sandbox *sandbox_;
-    struct snapshot *new_;
-    struct capture capture_;
-    struct flatten_op flatten_;
-    struct arena arena_;
-};
-/* It cannot be cancelled: the owner stays until done. */
-void sandbox_snapshot(struct sandbox *s, struct snapshot_op *op);
+enum { SNAPSHOTS_PER_OWNER = 1000, CHECKPOINTS_PER_OWNER = 1000 };
 
 /* Deletes a snapshot; its layers are removed with their last references. */
 struct snapshot_delete_op {
@@ -67,6 +49,34 @@ struct snapshot_delete_op {
     struct store_txn txn_;
 };
 void snapshot_delete(struct control *c, const struct snapshot *s, struct snapshot_delete_op *op);
+
+/* Of a snapshot that is a checkpoint of its sandbox (checkpoints.h). */
+struct checkpoint_note {
+    int64_t number, parent, changed;
+    const char *cause;
+    int64_t spare; /* a checkpoint that is not removed to make room for it; 0: none */
+};
+
+/* Takes a snapshot of a live or paused sandbox. -ERR_QUOTA if its owner, or the caller's family of
+ * tokens, has too many. */
+struct snapshot_op {
+    const struct caller *caller;
+    const char *name;                         /* "" or NULL: none */
+    int64_t keep_ns;                          /* after this time it is deleted; 0: never */
+    const struct checkpoint_note *checkpoint; /* NULL: it is no checkpoint */
+    /* out */
+    const struct snapshot *snapshot; /* borrowed until the next turn of the loop */
+    void (*done)(struct snapshot_op *op, int r, const struct err *e);
+    /* private */
+    struct sandbox *sandbox_;
+    struct snapshot *new_;
+    struct capture capture_;
+    struct flatten_op flatten_;
+    struct snapshot_delete_op dropping_;
+    struct arena arena_;
+};
+/* It cannot be cancelled: the owner stays until done. */
+void sandbox_snapshot(struct sandbox *s, struct snapshot_op *op);
 
 /* Deletes the expired snapshots of all owners. */
 void snapshots_expire(struct control *c);
@@ -146,12 +156,16 @@ void snapshot_free(struct snapshot *s);
 /* Charges it to its owner, before it is stored, until it is freed. */
 void snapshot_count(struct control *c, struct snapshot *s);
 void snapshot_keep(struct control *c, struct snapshot *s);    /* it is on disk */
+void snapshot_leave(struct control *c, struct snapshot *s);   /* out of the map */
 void snapshot_release(struct control *c, struct snapshot *s); /* and it is not in the map */
 struct snapshot *snapshot_known(const struct control *c, struct str id); /* NULL: unknown */
 /* Whether the owner, and the caller's family of tokens, may have another snapshot of that size:
  * -ERR_QUOTA, or -ERR_FULL. */
 int snapshot_check_quota(struct control *c, const char *owner, const struct caller *by,
                          uint64_t bytes, struct err *e);
+/* The same for a checkpoint, without the rest of what recording it needs. */
+int snapshot_check_checkpoint(struct control *c, const char *owner, const struct caller *by,
+                              uint64_t bytes, struct err *e);
 uint64_t snapshot_room(const struct control *c, const struct caller *of); /* bytes it may add */
 
 /* Replaces a snapshot's layers by an equivalent list. done is not called if the call fails. */

@@ -19,6 +19,7 @@ enum {
     RECORD_NAME_MAX = 128, /* profile, extension, host */
     RECORD_REASON_MAX = 256,
     RECORD_BOOT_MAX = 40,
+    RECORD_CAUSE_MAX = 64, /* of a checkpoint */
     RECORD_TOOL_MAX = 64,
     RECORD_IMAGE_MAX = 768, /* a reference in its one spelling */
     RECORD_DIGEST_MAX = 80, /* "sha256:…" */
@@ -181,6 +182,10 @@ struct snapshot_record {
     char family[ID_MAX];    /* of the token that took or imported it; "": a user */
     int64_t expires_ns;     /* time of its deletion; 0: never */
     struct str settings;    /* JSON: request_settings_write() of the sandbox; or empty */
+    /* A checkpoint of its sandbox, which it ends with: its number, the one before it, the number of
+     * paths that differ between the two (-1: unknown), and its cause. 0: any other snapshot. */
+    int64_t checkpoint, parent, changed;
+    char cause[RECORD_CAUSE_MAX];
 };
 
 struct host_record {

@@ -243,12 +243,12 @@ static void write_path_item(struct json_writer *w, const struct route *first)
 }
 
 static const struct json_shape *const *const answers[] = {
-    answers_approvals,  answers_audit,   answers_call,      answers_collected, answers_egress,
-    answers_egress_log, answers_events,  answers_expire,    answers_files,     answers_hosts,
-    answers_images,     answers_meta,    answers_peers,     answers_ports,     answers_processes,
-    answers_profiles,   answers_sandbox, answers_sandboxes, answers_secrets,   answers_snapshots,
-    answers_ssh,        answers_stats,   answers_sync,      answers_tokens,    answers_trust,
-    trust_answers,      answers_daemon,
+    answers_approvals, answers_audit,      answers_call,    answers_checkpoints, answers_collected,
+    answers_egress,    answers_egress_log, answers_events,  answers_expire,      answers_files,
+    answers_hosts,     answers_images,     answers_meta,    answers_peers,       answers_ports,
+    answers_processes, answers_profiles,   answers_sandbox, answers_sandboxes,   answers_secrets,
+    answers_snapshots, answers_ssh,        answers_stats,   answers_sync,        answers_tokens,
+    answers_trust,     trust_answers,      answers_daemon,
 };
 
 #define INFO                                                                                       \

@@ -158,13 +158,14 @@ static const struct row_column grant_columns[] = {
 
 #define RECORD snapshot_record
 static const struct row_column snapshot_columns[] = {
-    IN(id, TEXT),        IN(owner, TEXT),   IN(name, TEXT),
-    IN(sandbox, TEXT),   IN(profile, TEXT), IN(profile_version, I64),
-    IN(created_ns, I64), IN(bytes, I64),    IN(entries, I64),
-    IN(pause_ns, I64),   IN(image, STR),    IN(layers, STR),
-    IN(labels, MAP),     IN(base, STR),     IN(digest, STR),
-    IN(config, STR),     IN(family, TEXT),  IN(expires_ns, I64),
-    IN(settings, STR),
+    IN(id, TEXT),        IN(owner, TEXT),     IN(name, TEXT),
+    IN(sandbox, TEXT),   IN(profile, TEXT),   IN(profile_version, I64),
+    IN(created_ns, I64), IN(bytes, I64),      IN(entries, I64),
+    IN(pause_ns, I64),   IN(image, STR),      IN(layers, STR),
+    IN(labels, MAP),     IN(base, STR),       IN(digest, STR),
+    IN(config, STR),     IN(family, TEXT),    IN(expires_ns, I64),
+    IN(settings, STR),   IN(checkpoint, I64), IN(parent, I64),
+    IN(changed, I64),    IN(cause, TEXT),
 };
 #undef RECORD
 

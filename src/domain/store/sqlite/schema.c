@@ -242,6 +242,13 @@ static const char snapshot_settings[] =
 /* Events of one type are found without reading the others. */
 static const char event_types[] = "CREATE INDEX events_type ON events (type);";
 
+/* Checkpoints of sandboxes are snapshots with a number. */
+static const char checkpoints[] =
+    "ALTER TABLE snapshots ADD COLUMN checkpoint INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE snapshots ADD COLUMN parent INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE snapshots ADD COLUMN changed INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE snapshots ADD COLUMN cause TEXT NOT NULL DEFAULT '';";
+
 static const struct migration migrations[] = {
     { 1, first },          { 2, egress },        { 3, trust },
     { 4, images },         { 5, snapshots },     { 6, snapshot_bases },
@@ -249,7 +256,7 @@ static const struct migration migrations[] = {
     { 10, new_measures },  { 11, credentials },  { 12, egress_authors },
     { 13, ledger },        { 14, token_makers }, { 15, families },
     { 16, snapshot_ends }, { 17, names },        { 18, snapshot_settings },
-    { 19, event_types },
+    { 19, event_types },   { 20, checkpoints },
 };
 
 const struct schema store_schema = { migrations, COUNT_OF(migrations) };

@@ -29,7 +29,9 @@
 #define GRANT "id, peer, tool, sandbox, version, approver, uses, expires_ns"
 #define SNAPSHOT                                                                                   \
     "id, owner, name, sandbox, profile, profile_version, created_ns, bytes, entries, pause_ns, "   \
-    "image, layers, labels, base, digest, config, family, expires_ns, settings"
+    "image, layers, labels, base, digest, config, family, expires_ns, settings, checkpoint, "      \
+    "parent, "                                                                                     \
+    "changed, cause"
 #define IMAGE       "ref, digest, id, config, layers, created_ns"
 #define LAYER       "name, measure, bytes, entries, created_ns"
 #define EGRESS_HEAD "sandbox, seq, digest, cut_seq, cut_digest, time_ns, mac"

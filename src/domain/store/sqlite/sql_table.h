@@ -87,7 +87,7 @@ SQL(SQL_DELETE_LAYER, "DELETE FROM layers WHERE name = ?1")
 SQL(SQL_DELETE_GRANT, "DELETE FROM grants WHERE id = ?1")
 SQL(SQL_PUT_SNAPSHOT, "INSERT INTO snapshots (" SNAPSHOT
                       ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
-                      " ?14, ?15, ?16, ?17, ?18, ?19)"
+                      " ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)"
                       " ON CONFLICT (id) DO UPDATE SET name = ?3, layers = ?12")
 SQL(SQL_SET_SNAPSHOT_LAYERS, "UPDATE snapshots SET layers = ?2 WHERE id = ?1")
 SQL(SQL_DELETE_SNAPSHOT, "DELETE FROM snapshots WHERE id = ?1")
