@@ -179,32 +179,49 @@ bool policy_wanted(const struct profile *p, const struct create_request *q)
     return q->egress.given || p->network.egress.n;
 }
 
-static int read_policy_source(struct str text, struct arena *a, const struct policy_bounds *b,
-                              struct egress_policy *ret, struct err *e)
+/* JSON; or YAML, which may begin with the same brace. An error is about YAML then: it has a line. */
+static int read_policy_source(struct str text, struct arena *a, struct egress_policy *ret,
+                              struct err *e)
 {
     size_t n = 0;
-    int r;
 
     while (n < text.n && strchr(" \t\r\n", text.p[n]))
         n++;
-    r = n < text.n && text.p[n] == '{' ? egress_policy_from_json(text, a, ret, e)
-                                       : egress_policy_read(text, a, ret, e);
-    return r < 0 || b->past ? r : egress_check_times(ret, clock_wall(), e);
+    if (n == text.n || text.p[n] != '{')
+        return egress_policy_read(text, a, ret, e);
+    if (text.n > EGRESS_FILE_BYTES_MAX)
+        return egress_policy_from_json(text, a, ret, e);
+    return egress_policy_from_json(text, a, ret, NULL) >= 0 ? 0
+                                                            : egress_policy_read(text, a, ret, e);
 }
 
-static int add_policy_part(struct policy_parts *x, const struct json *v,
-                           const struct policy_bounds *b, struct err *e)
+static int check_part_times(const struct egress_policy *p, const struct policy_bounds *b,
+                            struct err *e)
+{
+    return b->past ? 0 : egress_check_times(p, clock_wall(), e);
+}
+
+static int read_policy_tree(const struct json *v, struct arena *a, struct egress_policy *ret,
+                            struct err *e)
 {
     AUTO(buf_done) struct buf text = BUF_INIT(REQUEST_JSON_MAX);
     struct json_writer w;
     int r;
 
-    if (v->type == JSON_STR)
-        return read_policy_source(v->s, &x->arena, b, &x->own[x->n], e);
     json_writer_init(&w, &text, JSON_COMPACT);
     json_put_tree(&w, v);
     r = json_writer_finish(&w, e);
-    return r < 0 ? r : read_policy_source(buf_str(&text), &x->arena, b, &x->own[x->n], e);
+    return r < 0 ? r : egress_policy_from_json(buf_str(&text), a, ret, e);
+}
+
+static int add_policy_part(struct policy_parts *x, const struct json *v,
+                           const struct policy_bounds *b, struct err *e)
+{
+    struct egress_policy *part = &x->own[x->n];
+    int r = v->type == JSON_STR ? read_policy_source(v->s, &x->arena, part, e)
+                                : read_policy_tree(v, &x->arena, part, e);
+
+    return r < 0 ? r : check_part_times(part, b, e);
 }
 
 /* The profile's variables, as programs see them. */
@@ -367,7 +384,8 @@ int policy_text_read(struct str text, const struct policy_bounds *b, struct poli
         r = r < 0 ? r : add_request_parts(&x, NULL, &q, b, e);
         r = r < 0 ? r : join_policy_parts(&x, b, ret, e);
     } else {
-        r = read_policy_source(text, &x.arena, b, &policy, e);
+        r = read_policy_source(text, &x.arena, &policy, e);
+        r = r < 0 ? r : check_part_times(&policy, b, e);
         r = r < 0 ? r : complete_policy(&policy, &x.arena, b, ret, e);
     }
     arena_done(&x.arena);

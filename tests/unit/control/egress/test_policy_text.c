@@ -166,3 +166,27 @@ TEST(names_and_public_addresses_are_approved_as_themselves)
             FAIL("%s is %s within %s", rows[i].place, rows[i].within ? "not" : "",
                  rows[i].approved);
 }
+
+static int read_text(const char *text, struct err *why)
+{
+    struct policy_text *t = NULL;
+    int r = policy_text_read(str_from(text), &everything, &t, why);
+
+    CHECK((r >= 0) == (t != NULL));
+    policy_text_unref(t);
+    return r;
+}
+
+TEST(a_policy_in_braces_may_be_yaml)
+{
+    struct err why;
+
+    CHECK_OK(read_text("{version: 1, network_policies: {a: {endpoints: [{host: web.example.com, "
+                       "port: 443}]}}}",
+                       &why),
+             why);
+    CHECK_OK(read_text("{\"version\": 1}", &why), why);
+    CHECK_OK(read_text("\n{ # comment\n  version: 1 }\n", &why), why);
+    CHECK_INT(read_text("{version: 1,\nwrong: 2}", &why), -(int)ERR_INVALID);
+    CHECK(strstr(why.msg, "line 2") != NULL);
+}
