@@ -64,6 +64,32 @@ def a_decision_is_explained(c):
 
 
 @test
+def a_sandbox_is_named_by_its_name(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        cli.create("--name", "one", "--allow", "api.example.com")
+        cli("egress", "explain", "one", "--to", "api.example.com").expect(0)
+        cli("egress", "explain", "one", "--to", "api.example.com", "--ceiling").expect(0)
+        cli("egress", "explain", "one", "--to", "evil.example").expect(1)
+        check("api.example.com" in cli("egress", "check", "one").expect(0).text, "check")
+        cli("egress", "explain", "two", "--to", "x.example").expect(3, says=("two", "there is no file 'two' either"))
+        c.write("one", POLICY)
+        cli("egress", "explain", "one", "--to", "rest.example.com:80", "--path", "/x").expect(0)
+
+
+@test
+def a_policy_of_create_may_begin_with_a_brace(c):
+    flow = c.write("flow.yaml", "{version: 1, network_policies: {a: {endpoints: [{host: api.example.com, port: 443}], binaries: [{path: /**}]}}}")
+    wrong = c.write("wrong.yaml", "{version: 1,\n wrong: 2}")
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create("--policy", flow)
+        equal(cli.json("egress", "get", box)["endpoints"], 1, "endpoints")
+        cli("egress", "set", box, flow).expect(0)
+        cli("create", "--policy", wrong).expect(2, says="line 2: ")
+
+
+@test
 def a_sandbox_gets_a_policy_and_another(c):
     policy, bad = c.write("policy.yaml", POLICY), c.write("bad.yaml", BAD)
     with Daemon(c) as d:

@@ -8,6 +8,7 @@
 #include "cli/run/helper.h"
 #include "cli/text_file.h"
 #include "cli/verbs/verbs.h"
+#include "domain/model/request.h"
 #include "lib/json/writer.h"
 
 enum { OPTIONS_MAX = 16 };
@@ -40,14 +41,32 @@ static int read_sandbox_policy(const struct api_call *c, const char *id, int bro
     return json_writer_finish(&w, &e) < 0 ? api_call_failed(c, &e) : 0;
 }
 
+/* Whether it is the id of a sandbox, or can be the name of one of a daemon that runs; a mistyped file
+ * starts no daemon. A file takes precedence. */
+static bool is_sandbox_word(const struct api_call *c, const char *what)
+{
+    AUTO(contact_done) struct contact contact = { .fd = -1 };
+
+    if (access(what, F_OK) == 0)
+        return false;
+    if (str_starts(str_from(what), STR("sbx_")))
+        return true;
+    return sandbox_name_fits(str_from(what)) &&
+           contact_open(&contact, c->common->server, CONTACT_ONLY, NULL) >= 0;
+}
+
 /* Returns 0 or an exit status, which is `broken` for a policy that cannot be read. */
 static int read_policy_text(const struct api_call *c, const char *what, int broken, struct buf *out)
 {
     struct err e;
+    int status;
 
-    /* A file takes precedence over a sandbox of that name. */
-    if (str_starts(str_from(what), STR("sbx_")) && access(what, F_OK) < 0)
-        return read_sandbox_policy(c, what, broken, out);
+    if (is_sandbox_word(c, what)) {
+        status = read_sandbox_policy(c, what, broken, out);
+        if (status == EXIT_MISSING)
+            cli_report("%s: there is no file '%s' either", c->verb->name, what);
+        return status;
+    }
     if (text_file_read(what, out, &e) >= 0)
         return 0;
     api_call_failed(c, &e);
