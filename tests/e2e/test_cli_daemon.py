@@ -225,12 +225,21 @@ def following(d):
 
 
 @test
+def it_starts_in_order_to_listen(c):
+    with OnDemand(c) as d:
+        port = free_port()
+        d("daemon", "listen", f"127.0.0.1:{port}").expect(0, err=b"")
+        check(f"http://127.0.0.1:{port}" in d.json("daemon", "status")["listeners"], "listeners")
+
+
+@test
 def it_listens_when_told(c):
     with OnDemand(c) as d:
         port = free_port()
         box = d("create", "-q").expect(0).text
         said = d("daemon", "listen", f"127.0.0.1:{port}").expect(0).text
-        check(f"listening on http://127.0.0.1:{port}" in said and "token create --e2b" in said and "token create --daytona" in said, said)
+        check(f"listening on http://127.0.0.1:{port}" in said and "token create --e2b)" in said and "token create --daytona)" in said, said)
+        check('eval "$(' not in said, f"a failure would be hidden: {said}")
         shown = d.json("daemon", "status")
         check(f"http://127.0.0.1:{port}" in shown["listeners"] and "idle_exit_s" not in shown, f"status: {shown}")
         check(f"E2B_API_URL='http://127.0.0.1:{port}'" in d("token", "create", "--e2b").expect(0).text, "what to export")

@@ -61,7 +61,7 @@ def keys_for_clients_need_an_address(c):
     with Daemon(c) as d:
         cli = Client(d)
         for options in (["--e2b"], ["--daytona"], ["--e2b", "-q"], ["--daytona", "-o", "json"]):
-            cli("token", "create", *options).expect(4, out=b"", says=("no TCP address", "sandboxerd --listen"))
+            cli("token", "create", *options).expect(4, out=b"", says=("no TCP address", "sandboxer daemon listen"))
         equal(cli.lines("token", "list", "-q"), [], "tokens")
 
 

@@ -632,8 +632,8 @@ static void print_listen_hints(const struct json *daemon)
     for (const struct json *v = list ? json_first(list) : NULL; list && v != json_end(list); v++)
         if (str_starts(v->s, STR("http")))
             printf("listening on " STR_FMT "\n", STR_ARG(v->s));
-    fputs("E2B clients:      eval \"$(sandboxer token create --e2b)\"\n"
-          "Daytona clients:  eval \"$(sandboxer token create --daytona)\"\n"
+    fputs("E2B clients:      key=$(sandboxer token create --e2b) && eval \"$key\"\n"
+          "Daytona clients:  key=$(sandboxer token create --daytona) && eval \"$key\"\n"
           "this program:     export SANDBOXER_URL=… SANDBOXER_TOKEN=$(sandboxer token create -q "
           "NAME)\n",
           stdout);
@@ -668,13 +668,40 @@ static int restart_listening(struct found_daemon *f, const char *address)
     return status;
 }
 
+/* Starts a daemon with the address; 0: one runs already, 1: started, or else a negative status. */
+static int start_listening(const struct api_call *c, const char *address)
+{
+    AUTO(contact_done) struct contact contact = { .fd = -1 };
+    int status;
+
+    if (contact_open(&contact, NULL, CONTACT_ONLY, NULL) != -(int)ERR_NOT_FOUND)
+        return 0;
+    status = start_daemon(c, address);
+    return status ? -status : 1;
+}
+
+/* Gives the daemon that runs the address. A status. */
+static int move_listening(const struct api_call *c, const char *address)
+{
+    AUTO(found_daemon_done) struct found_daemon f;
+    int status = find_daemon(&f, c);
+
+    if (status || f.hangs)
+        return status; /* print_listening() reports that it hangs */
+    if (is_systemds(&f))
+        return verb_misused(c->verb,
+                            "systemd started this daemon: set 'listen: %s' in its "
+                            "configuration, then 'sandboxer daemon restart'",
+                            address);
+    return restart_listening(&f, address);
+}
+
 static int run_daemon_listen(struct api_call *c, void *options, int argc, char **argv)
 {
-    AUTO(found_daemon_done) struct found_daemon f = { .process = DAEMON_PROCESS_NONE };
     const char *address = argv[0] ? argv[0] : "127.0.0.1:7700";
     struct daemon_address at;
     struct err e;
-    int status = find_local_place(c, &at);
+    int status = find_local_place(c, &at), started;
 
     if (status)
         return status;
@@ -682,16 +709,10 @@ static int run_daemon_listen(struct api_call *c, void *options, int argc, char *
         verb_failed(c->verb, "%s", e.msg);
         return EXIT_USAGE;
     }
-    status = find_daemon(&f, c);
-    if (status == EXIT_MISSING)
-        status = start_daemon(c, address);
-    else if (status == 0 && !f.hangs && is_systemds(&f))
-        status = verb_misused(c->verb,
-                              "systemd started this daemon: set 'listen: %s' in its "
-                              "configuration, then 'sandboxer daemon restart'",
-                              address);
-    else if (status == 0)
-        status = restart_listening(&f, address);
+    started = start_listening(c, address);
+    if (started < 0)
+        return -started;
+    status = started ? 0 : move_listening(c, address);
     return status ? status : print_listening(c);
 }
 

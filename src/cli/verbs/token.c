@@ -146,8 +146,7 @@ static int check_address(const struct verb *v, const struct token_options *o)
         return status;
     cli_report(
         "%s: --%s: no token was made: the daemon listens on no TCP address, and these clients need "
-        "one; start it with 'sandboxerd --listen=127.0.0.1:7700', or set 'listen' in its "
-        "configuration",
+        "one; 'sandboxer daemon listen' gives it one",
         v->name, o->e2b ? "e2b" : "daytona");
     return EXIT_CONFLICT;
 }
@@ -215,7 +214,7 @@ const struct verb verb_token_create = {
             "  key=$(sandboxer token create --e2b) && eval \"$key\"\n"
             "\n"
             "With --daytona it is a key for clients of Daytona, in the same way. Both need a\n"
-            "daemon that listens on TCP (sandboxerd --listen).\n"
+            "daemon that listens on TCP (sandboxer daemon listen).\n"
             "\n"
             "The policy for tools applies to its holder on every interface. Limits are those of\n"
             "its role, of a preset, or its own; networks named with --allow-network need no\n"
