@@ -91,9 +91,10 @@ def troubleshooting_quotes_the_programs(c):
 
 
 def is_message(text, message):
-    """At least half of the text is the message's own: a message of conversions alone would be any text."""
+    """At least half of the text is the message's own: a message of conversions alone would be any text. A field of the
+    configuration may be in front of it."""
     parts = [part.replace('\\"', '"').replace("%%", "%") for part in re.split(CONVERSION, message)]
-    return 2 * sum(map(len, parts)) >= len(text) and re.fullmatch(".+".join(map(re.escape, parts)), text) is not None
+    return 2 * sum(map(len, parts)) >= len(text) and re.fullmatch(r"([a-z_]+\.[a-z_]+: )?" + ".+".join(map(re.escape, parts)), text) is not None
 
 
 main()
