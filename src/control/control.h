@@ -340,6 +340,8 @@ struct run_op {
     struct backend_process process; /* has stdio and proc */
     const struct run_op_events *events;
     const struct actor *actor; /* NULL: the daemon */
+    const char *client;        /* the interface, for the record of a program; static */
+    struct command_run *command_;
     bool programs; /* the tool policy was asked about a program; else only files are allowed */
     struct sandbox *sandbox; /* referenced while it is under way */
     struct sandbox_op active_;

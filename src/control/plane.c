@@ -17,6 +17,7 @@
 #include "control/meters.h"
 #include "control/owner/event_share.h"
 #include "control/image/images.h"
+#include "control/event/commands_internal.h"
 #include "control/event/event_delivery.h"
 #include "control/prune.h"
 #include "control/sandbox/copy_slots.h"
@@ -33,6 +34,7 @@ enum { CLOSE_POLL_MS = 2, CLOSE_MAX_S = 5 };
 struct plane {
     struct control control;
     struct anchors anchors;
+    struct commands commands;
     struct copy_slots copies;
     struct grant_slots grants;
     struct digest_queue digest_queue;
@@ -104,9 +106,10 @@ bool event_visible(const struct control *c, const struct caller *who, const stru
 
 void control_publish(struct control *c, const struct event_record *v)
 {
-    LOG(INFO, v->type, LOG_I("seq", v->seq), LOG_S("sandbox", v->sandbox),
-        LOG_S("from", v->from < 0 ? "" : sandbox_state_names[v->from]), LOG_S("actor", v->actor.id),
-        LOG_S("reason", v->reason));
+    if (!str_starts(str_from(v->type), STR("command."))) /* too many for the log */
+        LOG(INFO, v->type, LOG_I("seq", v->seq), LOG_S("sandbox", v->sandbox),
+            LOG_S("from", v->from < 0 ? "" : sandbox_state_names[v->from]),
+            LOG_S("actor", v->actor.id), LOG_S("reason", v->reason));
     meters_on_event(c, v);
     event_share_count(c, v);
     prune_on_event(c, v->seq);
@@ -145,8 +148,8 @@ bool control_is_idle(struct control *c)
 {
     return c->open && control_count(c) == 0 && c->changes == 0 && !c->event_delivery &&
            !list_first(&c->digest_queue->waiting) && !c->digest_queue->layer[0] && !c->dedup &&
-           !c->flatten_queue && !c->pruning && !c->rotating && !list_first(&c->audit_checks) &&
-           images_are_idle(c);
+           !c->flatten_queue && commands_are_idle(c) && !c->pruning && !c->rotating &&
+           !list_first(&c->audit_checks) && images_are_idle(c);
 }
 
 int control_reload_profiles(struct control *c, struct err *e)
@@ -195,8 +198,10 @@ static void control_free(struct control *c)
     digest_queue_close(c);
     dedup_stop(c);
     snapshots_flatten_stop(c);
+    commands_flush(c);
     if (c->store)
         store_close(c->store); /* completes pending transactions while their owners exist */
+    commands_close(c);
     images_close(c);
     fetcher_done(&c->fetcher);
     meters_close(c);
@@ -277,9 +282,10 @@ static int open_egress(struct control *c, struct err *e)
 }
 
 static int (*const open_steps[])(struct control *c, struct err *e) = {
-    meters_open,     open_store,   event_share_open, event_delivery_open, /* before the first event is recorded */
-    images_open,     open_catalog, open_backends,    open_egress,         snapshots_load,
-    control_recover,
+    meters_open,   open_store,          event_share_open,
+    commands_open, event_delivery_open, /* before the first event is recorded */
+    images_open,   open_catalog,        open_backends,
+    open_egress,   snapshots_load,      control_recover,
 };
 
 static struct control *control_new(const struct control_setup *s)
@@ -303,6 +309,7 @@ static struct control *control_new(const struct control_setup *s)
                            .on_open = s->on_open,
                            .user = s->user,
                            .anchors = &p->anchors,
+                           .commands = &p->commands,
                            .copies = &p->copies,
                            .grants = &p->grants,
                            .digest_queue = &p->digest_queue,
@@ -316,8 +323,8 @@ static struct control *control_new(const struct control_setup *s)
     c->context.work = s->work;
     c->context.state = s->state;
     p->layers.on_disk = s->storage.on_disk;
-    p->anchors.control = p->digest_queue.control = p->egress_tail.control = p->layers.control =
-        p->meters.plane = p->pool.control = c;
+    p->anchors.control = p->commands.control = p->digest_queue.control = p->egress_tail.control =
+        p->layers.control = p->meters.plane = p->pool.control = c;
     fetcher_init(&c->fetcher);
     owner_share_open(c);
     open_control_quotas(c);

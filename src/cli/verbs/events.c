@@ -25,7 +25,7 @@ static const struct option_spec options[] = {
     { "type", 0, "TYPE", "only events of this type, such as sandbox.ready", AT(type) },
     { "sandbox", 0, "ID", "of this sandbox, as the argument", AT(sandbox),
       .complete = COMPLETE_SANDBOX },
-    { "kind", 0, "KIND", "which ones: lifecycle, denied, allowed, egress; several with commas",
+    { "kind", 0, "KIND", "which ones: lifecycle, commands, denied, allowed, egress; with commas",
       AT(kind) },
 };
 

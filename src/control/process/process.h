@@ -54,6 +54,8 @@ struct process {
     /* starting */
     struct process_op *op;
     struct actor who;
+    struct command_run *command; /* its record; NULL: none, or complete */
+    char command_id[ID_MAX];     /* "": none */
     struct sandbox_op active;
     unsigned waits;
     int r;

@@ -2,6 +2,7 @@
 /* Background processes at the end of their box or sandbox. */
 #include "base/clock.h"
 #include "base/own.h"
+#include "control/event/commands.h"
 #include "control/process/process.h"
 
 /* Calls fn for each, which may remove it. */
@@ -55,6 +56,7 @@ void processes_lost(struct sandbox *s)
 static void leave_process(struct process *p)
 {
     process_ref(p);
+    p->command = NULL; /* the next daemon run follows it */
     release_backend(p);
     report_not_started(p);
     watchers_leave(p);
@@ -75,6 +77,7 @@ static void drop_destroyed_process(struct process *p)
     report_not_started(p);
     if (!p->end_reported)
         p->end = (struct backend_end){ .how = BACKEND_LOST };
+    command_gave_up(take_ptr(p->command), COMMAND_LOST, "its sandbox was destroyed");
     p->end_reported = true;
     p->phase = PROCESS_ENDED;
     p->exited_ns = p->exited_ns ? p->exited_ns : clock_wall();

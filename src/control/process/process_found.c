@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/own.h"
 #include "control/sandbox/oom.h"
+#include "control/event/commands.h"
 #include "control/process/process.h"
 
 struct process_reattach {
@@ -92,6 +93,7 @@ static void load_process_row(struct sandbox *s, const struct process_record *row
     p->end.how = (enum backend_how)row->how;
     p->end.status = row->status;
     p->end = sandbox_end(s, &p->end);
+    command_ended(take_ptr(p->command), &p->end);
     reopen_output(p);
 }
 

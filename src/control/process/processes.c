@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/own.h"
-#include "control/owner/event_share.h"
+#include "control/event/commands.h"
 #include "control/sandbox/oom.h"
 #include "lib/crypto/random.h"
 #include "lib/json/reader.h"
@@ -132,7 +132,8 @@ void process_each(struct sandbox *s, void (*each)(void *user, struct process *p)
 
 /* The request, the cookie by which it is found again, and its OOM kills. */
 static int write_process_spec(const struct process_request *q, uint64_t cookie, int pid,
-                              uint32_t oom_kills, struct buf *out, struct err *e)
+                              uint32_t oom_kills, const char *command, struct buf *out,
+                              struct err *e)
 {
     struct json_writer w;
 
@@ -143,6 +144,7 @@ static int write_process_spec(const struct process_request *q, uint64_t cookie, 
     json_field_int(&w, "pid", pid);
     json_field_uint(&w, "oom_kills", oom_kills);
     json_field_cstr(&w, "helper", process_helper_names[q->helper]);
+    json_field_optional(&w, "command", command);
     json_key(&w, STR("request"));
     json_unbind(q, process_request_fields, process_request_field_count, &w);
     json_end_object(&w);
@@ -154,6 +156,7 @@ struct process_spec {
     int pid;
     uint32_t oom_kills;
     enum process_helper helper;
+    const char *command;
     const struct json *request;
 };
 
@@ -165,6 +168,7 @@ static const struct json_field spec_fields[] = {
      * sandbox from being idle. */
     { "helper", JSON_KIND_ENUM, JSON_AT(struct process_spec, helper),
       .names = process_helper_names },
+    { "command", JSON_KIND_STR, JSON_AT(struct process_spec, command), .max = ID_MAX - 1 },
     { "request", JSON_KIND_ANY, JSON_AT(struct process_spec, request), .required = true },
 };
 
@@ -183,6 +187,10 @@ int process_read_spec(struct process *p, struct str text, struct err *e)
     p->pid = spec.pid;
     p->end.oom_kills = spec.oom_kills;
     p->request.helper = spec.helper;
+    if (spec.command) {
+        snprintf(p->command_id, sizeof p->command_id, "%s", spec.command);
+        p->command = command_claim(p->control, spec.command);
+    }
     return 0;
 }
 
@@ -232,7 +240,8 @@ static int submit_process_change(struct process *p, const struct actor *who, con
                                  change_done_fn *done, bool stubborn, struct err *e)
 {
     struct change *c;
-    int r = write_process_spec(&p->request, p->cookie, p->pid, p->end.oom_kills, &p->spec, e);
+    int r = write_process_spec(&p->request, p->cookie, p->pid, p->end.oom_kills, p->command_id,
+                               &p->spec, e);
 
     if (r < 0)
         return r;
@@ -307,6 +316,7 @@ void process_on_end(struct process *p, const struct backend_end *end)
     p->end_reported = true;
     p->exited_ns = clock_wall();
     p->end = sandbox_end(p->sandbox, end);
+    command_ended(take_ptr(p->command), &p->end);
     snprintf(p->end_msg, sizeof p->end_msg, "%s", end->msg ? end->msg : "");
     p->end.msg = end->msg ? p->end_msg : NULL;
     if (p->phase == PROCESS_RUNNING)
@@ -327,6 +337,7 @@ static void forget_doomed(struct process *p)
 static void doom_process(struct process *p)
 {
     p->phase = PROCESS_DOOMED;
+    command_gave_up(take_ptr(p->command), COMMAND_ABANDONED, p->err.msg);
     io_close(p);
     if (!p->backend.box)
         forget_doomed(p);
@@ -452,6 +463,10 @@ static void on_process_started(struct backend_process *x, int r, const struct er
         p->proc = r < 0 ? 0 : x->proc;
         p->pid = r < 0 ? 0 : x->pid;
         p->started_ns = clock_wall();
+        if (r < 0)
+            command_not_started(take_ptr(p->command), e);
+        else
+            command_started(p->command, p->proc);
         continue_start(p);
     }
 }
@@ -563,7 +578,7 @@ static int take_process_quota(struct process *p, const struct actor *by, struct 
         r = err_set(e, ERR_FULL,
                     "cannot start a background process: the disk of the state directory has no "
                     "more than images.free_min free; destroy sandboxes, or free disk space");
-    r = r < 0 ? r : event_share_check(c, p->sandbox->record.owner, by, e);
+    r = r < 0 ? r : sandbox_check_record(p->sandbox, by, e);
     r = r < 0 ? r : quota_take(&c->processes, &who, 1, &p->counted, e);
     if (r < 0)
         return r;
@@ -604,7 +619,7 @@ static int prepare_process(struct sandbox *s, const struct process_request *q,
 
     r = r < 0 ? r : make_process_room(s, e);
     r = r < 0 ? r : crypto_random(&cookie, sizeof cookie, e);
-    r = r < 0 ? r : write_process_spec(q, cookie, 0, 0, &spec, e);
+    r = r < 0 ? r : write_process_spec(q, cookie, 0, 0, "", &spec, e);
     if (r < 0)
         return r;
     p = process_new(s);
@@ -650,4 +665,6 @@ void process_start(struct sandbox *s, const struct actor *who, struct process_op
     start.flags |= START_KEEP;
     start.cookie = p->cookie;
     s->ops->start(s->box, &p->backend, &start);
+    p->command = sandbox_begin_record(s, &start, who, op->client);
+    snprintf(p->command_id, sizeof p->command_id, "%s", command_id(p->command));
 }

@@ -40,7 +40,8 @@ void process_view(const struct process *p, struct process_view *ret);
  * stays until done. The request is copied. */
 struct process_op {
     const struct process_request *request;
-    bool programs;           /* as in struct run_op */
+    bool programs; /* as in struct run_op; likewise the next one */
+    const char *client;
     struct process *process; /* result of a start: a reference for the owner */
     char step[24];           /* out: the step that failed, as in struct backend_process */
     void (*done)(struct process_op *op, int r, const struct err *e);

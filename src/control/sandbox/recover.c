@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "control/event/commands.h"
 #include "control/process/processes.h"
 #include "control/image/images.h"
 #include "control/layer/digest_queue.h"
@@ -19,6 +20,7 @@ static void on_recovery_done(struct loop_later *l)
     struct control *c = container_of(l, struct control, later);
 
     c->open = true;
+    commands_settle(c);
     layers_open(c);
     if (!c->unreadable) {
         remains_sweep(c);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "control/event/commands.h"
 #include "control/owner/event_share.h"
 #include "control/sandbox/oom.h"
 #include "control/sandbox/sandbox.h"
@@ -104,6 +105,8 @@ static void on_run_active(struct sandbox_op *a, int r, const struct err *e)
     struct run_op *op = container_of(a, struct run_op, active_);
 
     op->waits_--;
+    if (r < 0)
+        command_gave_up(take_ptr(op->command_), COMMAND_ABANDONED, e->msg);
     if (r < 0 && op->r_ >= 0) { /* a program must not run unless `active` is on record */
         op->r_ = r;
         op->err_ = *e;
@@ -155,6 +158,10 @@ static void on_run_started(struct backend_process *p, int r, const struct err *e
 {
     struct run_op *op = container_of(p, struct run_op, process);
 
+    if (r < 0)
+        command_not_started(take_ptr(op->command_), e);
+    else
+        command_started(op->command_, p->proc);
     op->waits_--;
     if (r < 0 && op->r_ >= 0) {
         op->r_ = r;
@@ -169,6 +176,7 @@ static void on_run_ended(struct backend_process *p, const struct backend_end *fr
     struct sandbox *s = op->sandbox;
     struct backend_end end = sandbox_end(s, from_box);
 
+    command_ended(take_ptr(op->command_), &end);
     if (!op->reported_) { /* the start is reported first */
         op->ended_ = true;
         op->end_ = end;
@@ -216,11 +224,43 @@ int run_check_program(bool programs, struct err *e)
                               "about files only");
 }
 
+static enum command_recording recording_of(const struct sandbox *s)
+{
+    return s->profile ? s->profile->record_commands : RECORDING_MASKED;
+}
+
+int sandbox_check_record(const struct sandbox *s, const struct actor *who, struct err *e)
+{
+    if (recording_of(s) != RECORDING_NONE)
+        return commands_check(s->control, s->record.owner, who, e);
+    return s->record.state == SANDBOX_ACTIVE
+               ? 0
+               : event_share_check(s->control, s->record.owner, who, e);
+}
+
+struct command_run *sandbox_begin_record(const struct sandbox *s, const struct process_start *start,
+                                         const struct actor *who, const char *client)
+{
+    return command_begin(s->control, &(struct command_begin){
+                                         .sandbox = s->record.id,
+                                         .owner = s->record.owner,
+                                         .who = who,
+                                         .recording = recording_of(s),
+                                         .client = client,
+                                         .argv = start->argv,
+                                         .user = start->user  ? start->user
+                                                 : s->profile ? s->profile->user
+                                                              : NULL,
+                                         .background = start->flags & START_KEEP,
+                                     });
+}
+
 void sandbox_run(struct sandbox *s, const struct process_start *start, struct run_op *op)
 {
     op->sandbox = sandbox_ref(s);
     op->active_.done = on_run_active;
     op->process = (struct backend_process){ .events = &events, .stdio = { -1, -1, -1 } };
+    op->command_ = NULL;
     op->reported_ = op->ended_ = op->counts_ = false;
     op->waits_ = 0;
     sandbox_attach(s);
@@ -231,8 +271,8 @@ void sandbox_run(struct sandbox *s, const struct process_start *start, struct ru
                              &op->err_);
     if (op->r_ >= 0 && start->what == START_PROGRAM)
         op->r_ = run_check_program(op->programs, &op->err_);
-    if (op->r_ >= 0 && start->what == START_PROGRAM && s->record.state != SANDBOX_ACTIVE)
-        op->r_ = event_share_check(s->control, s->record.owner, op->actor, &op->err_);
+    if (op->r_ >= 0 && start->what == START_PROGRAM)
+        op->r_ = sandbox_check_record(s, op->actor, &op->err_);
     if (op->r_ < 0) {
         loop_later(s->control->loop, &op->later_, on_run_refused, NULL);
         return;
@@ -246,6 +286,8 @@ void sandbox_run(struct sandbox *s, const struct process_start *start, struct ru
             op->waits_++;
     }
     s->ops->start(s->box, &op->process, start);
+    if (start->what == START_PROGRAM)
+        op->command_ = sandbox_begin_record(s, start, op->actor, op->client);
 }
 
 void run_op_signal(struct run_op *op, int sig, enum backend_scope scope)
@@ -269,6 +311,7 @@ void run_op_cancel(struct run_op *op)
     if (!s)
         return;
     link_leave(&op->active_.link_);
+    command_gave_up(take_ptr(op->command_), COMMAND_ABANDONED, "its client disconnected");
     if (op->process.box) {
         op->process.box->ops->signal(&op->process, SIGKILL, BACKEND_SCOPE_TREE);
         op->process.box->ops->drop(&op->process);

@@ -169,6 +169,14 @@ void sandbox_ops_complete(struct list *ops, int r, const struct err *e);
 /* Whether the caller may see it. */
 bool sandbox_visible(const struct caller *who, const struct sandbox_record *r);
 
+/* --- run.c --- */
+struct command_run;
+/* Whether a program may start whose record is charged to the owner of the sandbox. */
+int sandbox_check_record(const struct sandbox *s, const struct actor *who, struct err *e);
+/* Its start was requested. NULL: it is not recorded. */
+struct command_run *sandbox_begin_record(const struct sandbox *s, const struct process_start *start,
+                                         const struct actor *who, const char *client);
+
 /* --- provision.c --- */
 extern const struct backend_box_events sandbox_box_events;
 void sandbox_take_box(struct sandbox *s, struct backend_box *b); /* b may be NULL */

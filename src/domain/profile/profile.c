@@ -184,6 +184,11 @@ const struct json_field profile_fields[] = {
     { "reachability", JSON_KIND_ENUM, AT(reachability), .names = reachabilities, .preset = "exec",
       .doc = "Transport: built-in exec, ssh to a host, or a provider's HTTP API." },
     { "route", JSON_KIND_OBJECT, AT(route), JSON_FIELDS(route_fields) },
+    { "record_commands", JSON_KIND_ENUM, AT(record_commands), .names = command_recording_names,
+      .preset = "masked",
+      .doc = "Record of the programs that callers start: with arguments of which values that look "
+             "like secrets are masked (`masked`), with arguments as they are (`full`), or none "
+             "(`none`)." },
     { "pool", JSON_KIND_OBJECT, AT(pool), JSON_FIELDS(pool_fields) },
     { "metadata", JSON_KIND_OBJECT, AT(metadata), JSON_FIELDS(metadata_fields) },
 };

@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "lib/json/bind.h"
 #include "lib/json/writer.h"
+#include "domain/model/command.h"
 #include "domain/policy/egress_policy.h"
 
 enum {
@@ -115,6 +116,7 @@ struct profile {
         const char *region, *gpu; /* NULL: any region; no GPU */
         bool attestation;
     } route;
+    enum command_recording record_commands;
     struct {
         uint32_t min, max;
     } pool;

@@ -126,6 +126,7 @@ void store_remove_layer(struct store_txn *t, const char *name);
 void store_put_idempotency(struct store_txn *t, const struct idempotency_record *r);
 void store_set(struct store_txn *t, const char *key,
                const char *value); /* small settings and cursors */
+void store_unset(struct store_txn *t, const char *key);
 /* Seals every secret with the keyring's active key. */
 void store_reseal(struct store_txn *t);
 /* Forces all earlier commits to disk; changes nothing by itself. */
@@ -167,6 +168,7 @@ enum store_query_kind {
     STORE_IDEMPOTENCY, /* by owner and key */
     STORE_OUTBOX,      /* events that the hub has not received, ascending */
     STORE_SETTING,     /* by key */
+    STORE_SETTINGS,    /* whose keys begin with text, which ends in a dot */
     STORE_PEERS,
     STORE_APPROVAL,          /* by id, and owner */
     STORE_APPROVALS_OPEN,    /* open ones, oldest first */
@@ -179,6 +181,10 @@ enum store_query_kind {
     STORE_LEDGER,       /* continues `walk`, for at most `limit` events */
     STORE_EGRESS_HEADS, /* of one sandbox; or a page, those greater than text */
     STORE_BACKUP,       /* writes a copy of the store to `fd`, which must be blocking */
+};
+
+struct store_setting {
+    const char *key, *value;
 };
 
 struct store_count {
@@ -205,6 +211,8 @@ struct store_query {
     } after; /* paging: the last row of the previous page; id "": from the start, or, if
               * ascending, from created_ns on */
     int64_t after_seq;
+    int64_t before_seq; /* of STORE_EVENTS; 0: no bound */
+    bool commands;      /* of STORE_EVENTS: also those of programs (domain/model/command.h) */
     int64_t time_ns;
     int64_t until_ns;
     bool latest;
@@ -231,6 +239,7 @@ struct store_query {
         struct egress_head_record *egress_heads;
         struct ledger_anchor *anchors; /* found by the walk */
         const char *setting;           /* NULL: not set */
+        struct store_setting *settings;
         void *rows;
     };
     size_t n;

@@ -57,6 +57,7 @@ void background_start(struct background *b, const struct process_request *q,
     b->started_ = started;
     b->op = (struct process_op){ .request = &b->request,
                                  .programs = guard_starts_programs(c),
+                                 .client = call_client(c),
                                  .done = on_background_started };
     process_start(c->sandbox, &c->caller.actor, &b->op);
 }

@@ -129,6 +129,17 @@ struct http_exchange *call_take_exchange(struct call *c)
     return x;
 }
 
+const char *call_client(const struct call *c)
+{
+    const struct dialect *d = c->dialect;
+
+    if (!d)
+        return NULL;
+    if (d->native && c->x && str_starts(call_header(c, "User-Agent"), STR("sandboxer/")))
+        return "cli";
+    return d->client ? d->client : d->name;
+}
+
 bool call_wants_head(const struct call *c)
 {
     return http_request(c->x)->method == H1_HEAD;

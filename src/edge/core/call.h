@@ -133,6 +133,9 @@ void call_fail_unsynced(struct call *c, const struct err *e, const struct worksp
  * that it returns, or after a WebSocket on it has closed. The call is freed later if this was its
  * last reference. */
 struct http_exchange *call_take_exchange(struct call *c);
+/* The interface that the client uses, for the record of its programs: static. The command line names
+ * itself in User-Agent, which any client can. */
+const char *call_client(const struct call *c);
 bool call_wants_head(const struct call *c); /* a HEAD request: the answer has no body */
 /* For streaming handlers, after http_begin(): ends the exchange of a HEAD request and returns
  * true. */

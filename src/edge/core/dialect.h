@@ -29,7 +29,8 @@ typedef bool dialect_claims_fn(const struct dialect_request *q, struct arena *a,
 
 struct dialect {
     const char *name;
-    bool native; /* ours: refuses unknown query parameters, accepts abbreviated ids */
+    const char *client; /* the interface, in records of programs; NULL: the name */
+    bool native;        /* ours: refuses unknown query parameters, accepts abbreviated ids */
 
     /* Whether the Host, the headers and the path are of this dialect; may set params. NULL: paths
      * of `tables` decide. */

@@ -217,6 +217,7 @@ static struct exec *exec_new(struct call *c, const struct process_request *q,
     x->request = *q;
     x->op.events = &events;
     x->op.actor = &c->caller.actor;
+    x->op.client = call_client(c);
     x->op.programs = guard_starts_programs(c);
     for (int i = 0; i < 2; i++)
         x->pumps[i] = (struct exec_pump){ .exec = x, .fd = -1 };
@@ -254,7 +255,10 @@ void exec_start(struct call *c, const struct process_request *q, const struct ex
 void exec_start_lent(struct call *c, const struct process_request *q, const int *lent, size_t n,
                      const struct exec_encoder *encoder)
 {
-    start_exec_program(exec_new(c, q, encoder), lent, n);
+    struct exec *x = exec_new(c, q, encoder);
+
+    x->op.client = "ssh"; /* its server is what inherits descriptors */
+    start_exec_program(x, lent, n);
 }
 
 /* --- stdin --- */

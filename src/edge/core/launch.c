@@ -65,6 +65,7 @@ static void run_shell_command(struct launch *l, const char *const *shell, size_t
     };
     l->op = (struct process_op){ .request = &l->request,
                                  .programs = guard_starts_programs(l->call),
+                                 .client = call_client(l->call),
                                  .done = done };
     process_start(l->call->sandbox, &l->call->caller.actor, &l->op);
 }

@@ -241,6 +241,7 @@ static const struct route *const plane_tables[] = { routes_daytona_create,
 static const char *const prefixes[] = { "daytona", NULL };
 
 const struct dialect daytona_dialect = { .name = "daytona",
+                                         .client = "daytona",
                                          .tables = plane_tables,
                                          .slash = true,
                                          .unknown = &unknown,
@@ -251,6 +252,7 @@ const struct dialect daytona_dialect = { .name = "daytona",
                                          .label = DAYTONA_NAME };
 
 const struct dialect toolbox_dialect = { .name = "daytona toolbox",
+                                         .client = "daytona",
                                          .tables = toolbox_tables,
                                          .slash = true,
                                          .guards = daytona_guard_rows,
@@ -259,6 +261,7 @@ const struct dialect toolbox_dialect = { .name = "daytona toolbox",
                                          .label = DAYTONA_NAME };
 
 const struct dialect toolbox_files_dialect = { .name = "daytona files",
+                                               .client = "daytona",
                                                .tables = files_tables,
                                                .slash = true,
                                                .guards = daytona_guard_rows,
@@ -268,6 +271,7 @@ const struct dialect toolbox_files_dialect = { .name = "daytona files",
 
 /* Servers in sandboxes, authenticated by a port token or a signed link. */
 const struct dialect daytona_preview_dialect = { .name = "daytona previews",
+                                                 .client = "daytona",
                                                  .claims = preview_claims,
                                                  .unknown = &preview_any_port,
                                                  .guards = daytona_guard_rows,

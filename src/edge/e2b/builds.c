@@ -526,6 +526,7 @@ static void run_build_script(struct e2b_build *b, const char *user, const char *
                                            .cols = 80 };
     b->starting = (struct process_op){ .request = &b->program,
                                        .programs = guard_starts_programs(b->call),
+                                       .client = call_client(b->call),
                                        .done = on_build_step_started };
     process_start(b->box, &b->call->caller.actor, &b->starting);
 }

@@ -387,6 +387,7 @@ static const char *const plane_prefixes[] = { "v2",      "v3",        "sandboxes
                                               "teams",   NULL };
 
 const struct dialect e2b_dialect = { .name = "e2b",
+                                     .client = "e2b",
                                      .tables = plane_tables,
                                      .unknown = &unknown,
                                      .prefixes = plane_prefixes,
@@ -398,6 +399,7 @@ const struct dialect e2b_dialect = { .name = "e2b",
 
 /* Files for a build: authenticated by the link of the build. */
 const struct dialect e2b_upload_dialect = { .name = "e2b uploads",
+                                            .client = "e2b",
                                             .tables = upload_tables,
                                             .guards = e2b_guard_rows,
                                             .authenticate = authenticate_upload_link,
@@ -405,12 +407,14 @@ const struct dialect e2b_upload_dialect = { .name = "e2b uploads",
 
 /* Links to files that name no sandbox, where all sandboxes share one address. */
 const struct dialect e2b_files_dialect = { .name = "e2b files",
+                                           .client = "e2b",
                                            .tables = files_tables,
                                            .guards = e2b_guard_rows,
                                            .authenticate = authenticate_token_or_link,
                                            .fail = e2b_fail };
 
 const struct dialect envd_files_dialect = { .name = "envd files",
+                                            .client = "e2b",
                                             .claims = is_for_envd,
                                             .tables = files_tables,
                                             .guards = e2b_guard_rows,
@@ -418,6 +422,7 @@ const struct dialect envd_files_dialect = { .name = "envd files",
                                             .fail = e2b_fail };
 
 const struct dialect envd_rpc_dialect = { .name = "envd rpc",
+                                          .client = "e2b",
                                           .claims = is_for_envd,
                                           .tables = rpc_tables,
                                           .guards = e2b_guard_rows,
@@ -426,6 +431,7 @@ const struct dialect envd_rpc_dialect = { .name = "envd rpc",
                                           .arguments = read_stream_message };
 
 const struct dialect envd_dialect = { .name = "envd",
+                                      .client = "e2b",
                                       .claims = is_for_envd,
                                       .tables = envd_tables,
                                       .guards = e2b_guard_rows,
@@ -433,6 +439,7 @@ const struct dialect envd_dialect = { .name = "envd",
                                       .fail = e2b_fail };
 
 const struct dialect e2b_code_dialect = { .name = "e2b code interpreter",
+                                          .client = "e2b",
                                           .claims = is_for_code,
                                           .tables = code_tables,
                                           .guards = e2b_guard_rows,
@@ -441,6 +448,7 @@ const struct dialect e2b_code_dialect = { .name = "e2b code interpreter",
 
 /* Unknown paths of both services. */
 const struct dialect e2b_service_dialect = { .name = "e2b services",
+                                             .client = "e2b",
                                              .claims = is_for_service,
                                              .unknown = &unknown_inside,
                                              .guards = e2b_guard_rows,
@@ -449,6 +457,7 @@ const struct dialect e2b_service_dialect = { .name = "e2b services",
 
 /* All other ports: the server inside handles all paths. */
 const struct dialect e2b_port_dialect = { .name = "e2b ports",
+                                          .client = "e2b",
                                           .claims = is_for_sandbox,
                                           .unknown = &any_port,
                                           .guards = e2b_guard_rows,

@@ -25,13 +25,18 @@ enum { PAGE = 64, POLL_DEFAULT = 100, POLL_MAX = 1000, WAIT_MAX = 60, HEARTBEAT_
 enum { PAGE_BYTES_MAX = 16 << 20, EVENT_BYTES_MAX = 512 << 10 };
 enum { OVERLAP_MS = 2000 }; /* allowance for the delay between a decision and its reading */
 
-enum { KIND_LIFECYCLE = 1u << EGRESS_TAIL_KINDS_ }; /* in addition to the kinds of egress_tail */
+enum { /* in addition to the kinds of egress_tail */
+       KIND_LIFECYCLE = 1u << EGRESS_TAIL_KINDS_,
+       KIND_COMMANDS = 1u << (EGRESS_TAIL_KINDS_ + 1),
+       KIND_STORED = KIND_LIFECYCLE | KIND_COMMANDS,
+};
 
 static const struct {
     struct str name;
     unsigned kinds;
 } kinds[] = {
     { STR("lifecycle"), KIND_LIFECYCLE },
+    { STR("commands"), KIND_COMMANDS },
     { STR("denied"), 1u << EGRESS_TAIL_DENIED },
     { STR("allowed"), 1u << EGRESS_TAIL_ALLOWED | 1u << EGRESS_TAIL_CLOSED },
     { STR("egress"),
@@ -138,6 +143,14 @@ static bool is_wanted_type(const struct event_stream *s, const char *type)
     return !s->type.n || str_eq(s->type, str_from(type));
 }
 
+/* Programs are left out unless their kind or type is named. */
+static bool is_wanted_kind(const struct event_stream *s, const struct event_record *v)
+{
+    unsigned kind = str_starts(str_from(v->type), STR("command.")) ? KIND_COMMANDS : KIND_LIFECYCLE;
+
+    return s->type.n || s->kinds & kind;
+}
+
 static void on_stream_drain(struct http_exchange *x)
 {
     struct call *c = http_state(x);
@@ -229,10 +242,13 @@ static void send_event_page(struct event_stream *s)
 
     if (s->dates)
         begin_decisions(s, q->n && q->events[0].seq == s->at ? q->events[0].time_ns : NS_PER_MS);
-    if (!(s->kinds & KIND_LIFECYCLE))
+    if (!(s->kinds & KIND_STORED))
         return;
-    while (i < q->n && (q->events[i].seq <= s->at || send_lifecycle_event(s, &q->events[i])))
+    while (i < q->n && (q->events[i].seq <= s->at || !is_wanted_kind(s, &q->events[i]) ||
+                        send_lifecycle_event(s, &q->events[i])))
         i++;
+    if (i && i == q->n && q->events[i - 1].seq > s->at)
+        s->at = q->events[i - 1].seq;
     if (!s->call->x)
         return;
     if (i < q->n || q->n == (size_t)q->limit)
@@ -248,14 +264,20 @@ static void send_event_page(struct event_stream *s)
 struct event_page {
     int64_t next;
     const struct store_query *query;
+    const struct event_stream *stream;
 };
 
 static void write_events(struct json_writer *w, const void *page)
 {
-    const struct store_query *q = ((const struct event_page *)page)->query;
+    const struct event_page *p = page;
+    const struct store_query *q = p->query;
 
-    for (size_t i = 0; i < q->n; i++)
-        event_write(w, &q->events[q->latest ? q->n - 1 - i : i]);
+    for (size_t i = 0; i < q->n; i++) {
+        const struct event_record *v = &q->events[q->latest ? q->n - 1 - i : i];
+
+        if (is_wanted_kind(p->stream, v))
+            event_write(w, v);
+    }
 }
 
 static const struct json_field event_list_fields[] = {
@@ -267,7 +289,7 @@ static const struct json_shape event_list = { "EventList", JSON_FIELDS(event_lis
 static void answer_event_poll(struct event_stream *s)
 {
     const struct store_query *q = &s->query;
-    const struct event_page page = { q->n ? q->events[q->latest ? 0 : q->n - 1].seq : s->at, q };
+    const struct event_page page = { q->n ? q->events[q->latest ? 0 : q->n - 1].seq : s->at, q, s };
 
     stop_stream(s);
     call_answer_as(s->call, 200, &event_list, &page);
@@ -315,6 +337,7 @@ static void read_event_page(struct event_stream *s)
         .labels = who->labels,
         .text = s->type,
         .after_seq = s->at - s->dates,
+        .commands = s->kinds & KIND_COMMANDS,
         .time_ns = s->since_ns,
         .until_ns = s->until_ns,
         .latest = s->latest,
@@ -334,7 +357,8 @@ static void on_lifecycle_event(struct event_subscriber *sub, const struct event_
 {
     struct event_stream *s = container_of(sub, struct event_stream, subscriber);
 
-    if (v->seq <= s->at || !is_wanted_type(s, v->type) || v->time_ns < s->since_ns || s->until_ns ||
+    if (v->seq <= s->at || !is_wanted_type(s, v->type) || !is_wanted_kind(s, v) ||
+        v->time_ns < s->since_ns || s->until_ns ||
         (s->sandbox[0] ? strcmp(s->sandbox, v->sandbox) != 0
                        : !event_visible(s->call->api->control, &s->call->caller, v)))
         return;
@@ -376,11 +400,11 @@ static bool read_event_kinds(struct call *c, struct event_stream *s)
             i++;
         if (i == COUNT_OF(kinds))
             return call_fail_with(c, 400, "invalid",
-                                  "kind: must be lifecycle, denied, allowed or egress, or several "
-                                  "of them with commas between");
+                                  "kind: must be lifecycle, commands, denied, allowed or egress, "
+                                  "or several of them with commas between");
         s->kinds |= kinds[i].kinds;
     } while (rest.p);
-    return s->sse || s->kinds == KIND_LIFECYCLE ||
+    return s->sse || !(s->kinds & ~(unsigned)KIND_STORED) ||
            call_fail_with(c, 400, "invalid",
                           "kind: egress decisions are only available as a stream: accept "
                           "text/event-stream, or read the sandbox's egress/log");
@@ -422,7 +446,7 @@ static bool read_event_query(struct call *c, struct event_stream *s)
     if (!limit)
         return call_fail_with(c, 400, "invalid", "limit: must be at least 1");
     s->at = (int64_t)after;
-    s->dates = last.n && s->at && !s->from_ms && s->kinds != KIND_LIFECYCLE;
+    s->dates = last.n && s->at && !s->from_ms && s->kinds & ~(unsigned)KIND_STORED;
     s->limit = s->sse ? PAGE : (int)limit;
     s->wait_until = clock_mono() + (call_wants_head(c) ? 0 : (int64_t)wait * NS_PER_S);
     return read_event_filters(c, s);
@@ -448,11 +472,11 @@ static void begin_stream(struct event_stream *s)
     } else {
         loop_timer_start(c->loop, &s->timer, s->wait_until, on_poll_timeout, NULL);
     }
-    if (s->kinds & KIND_LIFECYCLE)
+    if (s->kinds & KIND_STORED)
         control_subscribe(c->api->control, &s->subscriber, on_lifecycle_event);
-    if (s->kinds != KIND_LIFECYCLE && !s->dates)
+    if (s->kinds & ~(unsigned)KIND_STORED && !s->dates)
         begin_decisions(s, s->from_ms * NS_PER_MS);
-    if (s->kinds & KIND_LIFECYCLE || s->dates)
+    if (s->kinds & KIND_STORED || s->dates)
         read_event_page(s);
 }
 

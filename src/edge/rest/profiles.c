@@ -55,6 +55,7 @@ static const struct json_field profile_answer_fields[] = {
     FIELD_OF("placement", JSON_KIND_OBJECT),
     FIELD_OF("reachability", JSON_KIND_TEXT),
     FIELD_OF("route", JSON_KIND_OBJECT),
+    FIELD_OF("record_commands", JSON_KIND_TEXT),
     FIELD_OF("pool", JSON_KIND_OBJECT),
     FIELD_OF("metadata", JSON_KIND_OBJECT),
     { "available", JSON_KIND_BOOL, AT(available), .required = true },

@@ -189,6 +189,7 @@ void mcp_run_start(struct mcp_run *x, struct mcp_request *r, struct sandbox *s,
         x->op.process.stdio[i] = -1;
     x->op.events = &events_of_run;
     x->op.programs = programs;
+    x->op.client = "mcp";
     x->op.actor = &mcp_client_of(r)->caller.actor;
     buf_init(&x->pending, INPUT_MAX);
     buf_add(&x->pending, input);

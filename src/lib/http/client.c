@@ -197,6 +197,8 @@ static int make_request_head(struct buf *out, const struct http_client_request *
         0)
         return err_set(e, ERR_TOO_BIG, "the request's target is longer than %zu bytes", out->max);
     r = add_request_field(out, STR("Host"), q->host.n > 0 ? q->host : STR("localhost"), e);
+    if (r >= 0)
+        r = add_request_field(out, STR("User-Agent"), STR("sandboxer/" SANDBOXER_VERSION), e);
     for (size_t i = 0; r >= 0 && i < q->n; i++)
         r = add_request_field(out, q->fields[i].name, q->fields[i].value, e);
     snprintf(length, sizeof(length), "%zu", q->body.n);

@@ -39,6 +39,12 @@ static inline struct link *list_after(struct list *l, const struct link *m)
     return m->next_ == &l->ring_ ? NULL : m->next_;
 }
 
+/* The member before m, or NULL. */
+static inline struct link *list_before(struct list *l, const struct link *m)
+{
+    return m->prev_ == &l->ring_ ? NULL : m->prev_;
+}
+
 /* gcc's analyzer takes what a list holds for lost. */
 #pragma GCC diagnostic push
 #if defined(__GNUC__) && !defined(__clang__)

@@ -311,12 +311,14 @@ static int query_events(struct db *d, struct store_query *q, struct err *e)
         r = find_time(d, q->sandbox, q->until_ns, &to, e);
     if (r < 0)
         return r;
+    if (q->before_seq && q->before_seq < to)
+        to = q->before_seq;
     if (from > q->after_seq)
         q->after_seq = from - 1;
     return read_query_rows(d, q, find_events_sql(q), &event_shape,
                            DB_WITH(db_int(q->after_seq), db_int(compares ? -1 : query_row_limit(q)),
                                    db_text(q->sandbox), db_text(q->owner), db_int(to),
-                                   db_text(q->text)),
+                                   db_text(q->text), db_int(q->commands || q->text.n)),
                            compares ? event_fits_query : NULL, e);
 }
 
@@ -402,17 +404,18 @@ static int query_egress_heads(struct db *d, struct store_query *q, struct err *e
 
 /* ---- settings */
 
-/* A setting that no key can open counts as not set. */
-static int read_setting_value(struct db *d, struct store_query *q, struct str value, struct err *e)
+/* On the arena of the query; NULL, or unchanged: no key can open it, so it counts as not set. */
+static int read_setting_value(struct db *d, struct store_query *q, struct str setting,
+                              struct str value, const char **ret, struct err *e)
 {
     AUTO(buf_done) struct buf plain = BUF_INIT(value.n + 1);
     char name[192], key[128];
     int r = 0;
 
     if (d->keys && sealed_is(value)) {
-        if (!str_copy(q->text, key, sizeof key))
+        if (!str_copy(setting, key, sizeof key))
             return err_set(e, ERR_INVALID,
-                           "the name of the setting '%.60s' has more than %zu bytes", q->text.p,
+                           "the name of the setting '%.60s' has more than %zu bytes", setting.p,
                            sizeof key - 1);
         r = unseal_text(d->keys, ROW_SEALED, 0, seal_name("setting value", key, name), value,
                         &plain, e);
@@ -420,9 +423,8 @@ static int read_setting_value(struct db *d, struct store_query *q, struct str va
         if (r < 0 || !value.n)
             return r;
     }
-    q->setting = arena_dup(&q->arena, value);
-    q->n = 1;
-    return 0;
+    *ret = arena_dup(&q->arena, value);
+    return 1;
 }
 
 static int query_setting(struct db *d, struct store_query *q, struct err *e)
@@ -432,13 +434,47 @@ static int query_setting(struct db *d, struct store_query *q, struct err *e)
 
     if (r <= 0)
         return r;
-    r = read_setting_value(d, q, str_from((const char *)sqlite3_column_text(st, 0)), e);
+    r = read_setting_value(d, q, q->text, str_from((const char *)sqlite3_column_text(st, 0)),
+                           &q->setting, e);
     db_end(st);
+    q->n = r > 0;
     return r < 0 || !q->n || q->setting
                ? r
                : err_set(e, ERR_TOO_BIG,
                          "the setting '%.60s' needs more memory than the allowed %zu bytes",
                          q->text.n ? q->text.p : "", q->arena.max);
+}
+
+static int add_setting(struct db *d, struct store_query *q, sqlite3_stmt *st, struct err *e)
+{
+    struct str value = str_from((const char *)sqlite3_column_text(st, 0));
+    struct store_setting s = { .key = arena_dup(
+                                   &q->arena, str_from((const char *)sqlite3_column_text(st, 1))) };
+    int r = read_setting_value(d, q, str_from(s.key), value, &s.value, e);
+
+    if (r <= 0)
+        return r;
+    return s.key && s.value ? query_add(q, &s, sizeof s, e)
+                            : err_set(e, ERR_TOO_BIG, "the answer exceeds %zu bytes", q->arena.max);
+}
+
+static int query_settings(struct db *d, struct store_query *q, struct err *e)
+{
+    char end[64];
+    sqlite3_stmt *st;
+    int r;
+
+    if (!str_copy(q->text, end, sizeof end) || !str_ends(q->text, STR(".")))
+        return err_set(e, ERR_BUG, "internal error: '" STR_FMT "' is no prefix of settings",
+                       STR_ARG(q->text));
+    end[q->text.n - 1] = '.' + 1;
+    r = db_start(d, SQL_SETTINGS, DB_WITH(db_text(q->text), db_text(str_from(end))), &st, e);
+    if (r < 0)
+        return r;
+    while ((r = db_step(d, st, e)) > 0 && (r = add_setting(d, q, st, e)) >= 0)
+        ;
+    db_end(st);
+    return r < 0 ? r : 0;
 }
 
 /* ---- all kinds */
@@ -506,6 +542,7 @@ static const struct query_kind {
     [STORE_IDEMPOTENCY] = { ROWS(idempotency_shape, SQL_IDEMPOTENCY, BIND_OWNER, BIND_TEXT) },
     [STORE_OUTBOX] = { ROWS(event_shape, SQL_OUTBOX, BIND_SEQ, BIND_LIMIT) },
     [STORE_SETTING] = { .run = query_setting },
+    [STORE_SETTINGS] = { .run = query_settings },
     [STORE_PEERS] = { ROWS(peer_shape, SQL_PEERS, BIND_LIMIT) },
     [STORE_APPROVAL] = { ROWS(approval_shape, SQL_APPROVAL, BIND_TEXT, BIND_OWNER) },
     [STORE_APPROVALS_OPEN] = { ROWS(approval_shape, SQL_APPROVALS_OPEN, BIND_LIMIT) },

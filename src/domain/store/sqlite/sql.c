@@ -55,8 +55,10 @@
 #define TAGGED_OWNED TAGGED " " OWNED
 
 /* Events after ?1 and before ?5, at most ?2: of the sandbox ?3, the owner ?4 or the type ?6. */
+#define NO_COMMAND "(type < 'command.' OR type >= 'command/')"
 #define EVENTS(columns, index)                                                                     \
-    "SELECT " EVENT columns " FROM events " index " WHERE seq > ?1 AND seq < ?5"
+    "SELECT " EVENT columns " FROM events " index                                                  \
+    " WHERE seq > ?1 AND seq < ?5 AND (?7 OR " NO_COMMAND ")"
 #define OF_SANDBOX   " AND sandbox = ?3 AND (?4 = '' OR owner = ?4)"
 #define OLDEST_FIRST " ORDER BY seq LIMIT ?2"
 #define NEWEST_FIRST " ORDER BY seq DESC LIMIT ?2"
@@ -64,7 +66,7 @@
 /* Events of the sandbox ?1, filtered by the text ?3 if it is not empty. */
 #define HISTORY(where)                                                                             \
     "SELECT " EVENT " FROM events INDEXED BY events_sandbox WHERE sandbox = ?1 AND " where         \
-    " AND (?3 = '' OR instr(type, ?3) OR instr(reason, ?3))"
+    " AND " NO_COMMAND " AND (?3 = '' OR instr(type, ?3) OR instr(reason, ?3))"
 
 const char *const sql_texts[SQL_COUNT_] = {
 #define SQL(name, text) [name] = (text),

@@ -57,6 +57,7 @@ SQL(SQL_DELETE_HOST, "DELETE FROM hosts WHERE name = ?1")
 SQL(SQL_ADD_IDEMPOTENCY, "INSERT INTO idempotency (" IDEMPOTENCY ") VALUES (?1, ?2, ?3, ?4, ?5)")
 SQL(SQL_PUT_SETTING, "INSERT INTO settings (key, value) VALUES (?1, ?2)"
                      " ON CONFLICT (key) DO UPDATE SET value = ?2")
+SQL(SQL_DELETE_SETTING, "DELETE FROM settings WHERE key = ?1")
 SQL(SQL_PUT_PEER,
     "INSERT INTO peers (" PEER ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)"
     " ON CONFLICT (id) DO UPDATE SET hash = ?2, owner = ?3, actor_kind = ?4, actor = ?5,"
@@ -165,6 +166,7 @@ SQL(SQL_HOSTS, "SELECT " HOST " FROM hosts ORDER BY name LIMIT ?1")
 SQL(SQL_IDEMPOTENCY, "SELECT " IDEMPOTENCY " FROM idempotency WHERE owner = ?1 AND key = ?2")
 SQL(SQL_OUTBOX, "SELECT " EVENT " FROM events WHERE seq IN (SELECT seq FROM outbox WHERE seq > ?1"
                 " ORDER BY seq LIMIT ?2) ORDER BY seq")
+SQL(SQL_SETTINGS, "SELECT value, key FROM settings WHERE key > ?1 AND key < ?2 ORDER BY key")
 SQL(SQL_SETTING, "SELECT value FROM settings WHERE key = ?1")
 SQL(SQL_PEERS, "SELECT " PEER " FROM peers ORDER BY id LIMIT ?1")
 SQL(SQL_APPROVAL, "SELECT " APPROVAL " FROM approvals WHERE id = ?1 AND (?2 = '' OR owner = ?2)")
