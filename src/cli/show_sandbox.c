@@ -120,9 +120,12 @@ void show_next_command(const struct json *v, int64_t now, struct buf *out)
     static const struct {
         const char *state, *verb, *rest;
     } next[] = {
-        { "ready", "exec", " -- COMMAND" }, { "active", "exec", " -- COMMAND" },
-        { "paused", "resume", "" },         { "requested", "wait", "" },
-        { "provisioning", "wait", "" },     { "failed", "events", "" },
+        { "ready", "exec", " -- COMMAND" },
+        { "active", "exec", " -- COMMAND" },
+        { "paused", "resume", "" },
+        { "requested", "wait --state ready", "" },
+        { "provisioning", "wait --state ready", "" },
+        { "failed", "events", "" },
     };
     struct str state = show_string(v, "state"), name = show_string(v, "name");
 

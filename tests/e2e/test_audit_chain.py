@@ -540,7 +540,7 @@ def a_state_from_before_the_chain_is_taken_as_it_is(c):
                 db.execute(f"DROP TABLE {table}")
             db.execute("ALTER TABLE events DROP COLUMN chain")
             db.execute("DELETE FROM settings WHERE key = 'audit.key'")
-            for index in ("tokens_revoked", "tokens_expires", "sandboxes_name"):  # of the versions after
+            for index in ("tokens_revoked", "tokens_expires", "sandboxes_name", "events_type"):  # of the versions after
                 db.execute(f"DROP INDEX {index}")
             for table, column in (("tokens", "maker"), ("sandboxes", "family"), ("snapshots", "family"),
                                   ("snapshots", "expires_ns"), ("sandboxes", "name"), ("snapshots", "settings")):

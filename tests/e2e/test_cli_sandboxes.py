@@ -46,8 +46,8 @@ def a_change_shows_the_sandbox_and_the_next_command(c):
             lines = cli.lines(verb[0], "web", *verb[1:])
             equal(re.split(r": +", lines[-1]), ["NEXT", f"sandboxer {command}"], f"the end of {verb}")
             check(len(lines) <= 5, f"{verb} shows {lines}")
-        cli("create", "--no-wait", "--name", "soon").expect(0, says="sandboxer wait soon")
-        cli("wait", "soon").expect(0)
+        equal(re.split(r": +", cli.lines("create", "--no-wait", "--name", "soon")[-1]), ["NEXT", "sandboxer wait --state ready soon"], "the end of a create that does not wait")
+        cli("wait", "--state", "ready", "soon").expect(0)
 
 
 @test
