@@ -224,29 +224,36 @@ struct pane_view {
     size_t selected; /* n: none */
 };
 
+/* The shown rows with their titles. */
+static void add_pane_table(struct frame *f, const struct pane_view *v, const struct json *shown,
+                           int64_t now, size_t from, size_t lines)
+{
+    const struct table_style style = { .terminal = true, .width = f->columns, .now = now };
+    char *text = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&text, &n);
+
+    if (!to)
+        return;
+    (void)table_print(to, &style, shown, v->columns, v->n_columns, NULL);
+    if (fclose(to) == 0)
+        add_text_lines(f, (struct str){ text, n },
+                       v->selected < v->n ? v->selected - from + 1 : SIZE_MAX, lines);
+    free(text);
+}
+
 /* The rows around the selected one, in `lines` lines with the titles. */
 static void add_pane(struct frame *f, const struct pane_view *v, int64_t now, size_t lines)
 {
-    const struct table_style style = { .terminal = true, .width = f->columns, .now = now };
     size_t room = lines ? lines - 1 : 0;
     size_t from = v->selected < v->n && v->selected >= room ? v->selected - room + 1 : 0;
     struct json shown = { .type = JSON_ARRAY };
-    AUTO_FREE char *text = NULL;
-    size_t n = 0;
-    FILE *to;
 
     if (!room)
         return;
     shown.list.p = v->rows + from;
     shown.list.n = v->n - from < room ? v->n - from : room;
-    to = open_memstream(&text, &n);
-    if (!to)
-        return;
-    (void)table_print(to, &style, &shown, v->columns, v->n_columns, NULL);
-    fclose(to);
-    if (text)
-        add_text_lines(f, (struct str){ text, n },
-                       v->selected < v->n ? v->selected - from + 1 : SIZE_MAX, lines);
+    add_pane_table(f, v, &shown, now, from, lines);
 }
 
 /* The lines of the denials and of the approvals: a third of the screen each, at most. Sandboxes have

@@ -174,7 +174,7 @@ int agent_recipes_write(struct buf *out, struct err *e)
     l.n = 0;
     l.arena = ARENA_INIT(RECIPES_MEMORY);
     for (size_t i = 0; i < agents_built_in_count; i++)
-        *place_recipe(&l, str_from(agents_built_in[i].name)) = agents_built_in[i];
+        l.entries[l.n++] = agents_built_in[i];
     r = dirs && dirs[0] ? add_named_dirs(&l, str_from(dirs), e) : add_usual_dirs(&l, e);
     if (r >= 0)
         r = write_recipe_list(&l, out, e);

@@ -268,7 +268,8 @@ def an_image_says_how_it_is_run(c):
             "/bin/sh", "-c", "cat /proc/sys/kernel/hostname; dd if=/dev/zero of=/big bs=1M count=16 2>/dev/null || echo full").expect(
                 0, out=b"box.test\nfull\n")
         cli(d, "run", "--image", "test:1", "--memory", "1K", "--", "true").expect(125, says="memory_mb")
-        cli(d, "run", "--image", "test:1", "--mount", "/tmp:/mnt", "--", "true").expect(125, says="--mount cannot be used with the stored image")
+        cli(d, "run", "--image", "test:1", "--mount", "/usr/lib:/mnt", "--", "/bin/sh", "-c", "test -e /mnt/os-release && ! echo x >/mnt/x").expect(0)
+        cli(d, "run", "--image", "test:1", "--strict", "--", "true").expect(125, says="--strict cannot be used with the stored image")
         d.api.post("/v1/sandboxes", {"image": "absent:1"}).expect(404, code="not_found")
         d.api.post("/v1/sandboxes", {"image": "No Such"}).expect(400, code="invalid")
         image_import(d, tar_of(Image(config={"User": "maker"}).saved("run:1")), "user:1").expect(201)

@@ -264,7 +264,9 @@ static int pass_granted(const char *id, const char *path, bool forged)
     CHECK_OK(ipc_pair(pair, &e), e);
     pid = fork();
     if (pid == 0)
-        _exit(granted_pass(&g, &sock, NULL) < 0 || ipc_send(pair[0], "x", 1, &sock, 1, NULL) < 0);
+        _exit(granted_pass(&g, &sock, NULL) < 0 || ipc_send(pair[0], "x", 1, &sock, 1, NULL) < 0
+                  ? 1
+                  : 0);
     CHECK(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0);
     CHECK_INT(ipc_recv(pair[1], &byte, 1, &got, &e), 1);
     granted_done(&g);

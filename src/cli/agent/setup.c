@@ -183,10 +183,15 @@ static int add_own_variables(struct agent *a, struct option_list *to, const stru
 
 static int add_keys(struct agent *a, struct option_list *to)
 {
-    const struct json_strs *keys = &a->entry->recipe.keys;
+    const struct json_strs *keys;
     const char *first;
-    int status = add_own_variables(a, to, keys, &first);
+    int status;
 
+    if (!a->entry)
+        return verb_misused(a->verb, "--pass-key: a command without a recipe has no keys; name "
+                                     "variables with --env NAME");
+    keys = &a->entry->recipe.keys;
+    status = add_own_variables(a, to, keys, &first);
     if (status == 0 && !first)
         return verb_misused(a->verb, "--pass-key: no key of %s is set (%s%s)", a->entry->name,
                             keys->n ? keys->p[0] : "its recipe names none",

@@ -68,7 +68,7 @@ static bool is_granted_message(const struct granted_message *m, size_t size, siz
 
 int granted_receive(int sock, pid_t supervisor, struct granted *ret, struct err *e)
 {
-    struct granted_message m;
+    struct granted_message m = { 0 };
     struct credentials sender;
     struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
     ssize_t n = credentials_receive(sock, true, &m, sizeof m, &fds, &sender, e);

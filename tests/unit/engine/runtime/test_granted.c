@@ -42,7 +42,9 @@ static int passed_by_child(uid_t uid)
 
         if (uid && (setresgid(uid, uid, uid) < 0 || setresuid(uid, uid, uid) < 0))
             _exit(2);
-        _exit(granted_pass(&g, &sock, NULL) < 0 || ipc_send(pair[0], "x", 1, &sock, 1, NULL) < 0);
+        _exit(granted_pass(&g, &sock, NULL) < 0 || ipc_send(pair[0], "x", 1, &sock, 1, NULL) < 0
+                  ? 1
+                  : 0);
     }
     CHECK(pid > 0 && waitpid(pid, &status, 0) == pid);
     CHECK_INT(status, 0);
