@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/digits.h"
 
-#include <string.h>
-
 size_t digits_text(uint64_t value, char out[static DIGITS_TEXT])
 {
-    char *end = out + DIGITS_TEXT - 1, *p = end;
-    size_t n;
+    char reversed[DIGITS_TEXT];
+    size_t n = 0;
 
     do
-        *--p = (char)('0' + value % 10);
+        reversed[n++] = (char)('0' + value % 10);
     while (value /= 10);
-    n = (size_t)(end - p);
-    memmove(out, p, n);
+    for (size_t i = 0; i < n; i++)
+        out[i] = reversed[n - 1 - i];
     out[n] = '\0';
     return n;
 }

@@ -89,7 +89,7 @@ static int check_handed_type(const struct handover_file *f, int fd, struct err *
 
 int handover_take(int sock, bool peek, struct handover *ret, struct err *e)
 {
-    struct handover_message m;
+    struct handover_message m = { 0 };
     struct credentials sender;
     struct ipc_fds fds AUTO(ipc_fds_done) = { .n = 0 };
     ssize_t n = credentials_receive(sock, peek, &m, sizeof m, &fds, &sender, e);

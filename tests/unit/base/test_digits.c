@@ -9,7 +9,7 @@
 
 TEST(digits_are_those_of_printf)
 {
-    char out[DIGITS_TEXT], expected[32];
+    char out[DIGITS_TEXT] = "", expected[32];
 
     for (uint64_t v = 0, step = 1; v >= step - 1; v = v * 3 + step % 7, step++) {
         snprintf(expected, sizeof expected, "%llu", (unsigned long long)v);
