@@ -173,19 +173,69 @@ static void print_cell(FILE *to, const struct table_style *style, const struct c
     fprintf(to, "%*s", (int)pad, "");
 }
 
+/* The characters of a line; no limit where it is not shown on a terminal. */
+static size_t line_room(const struct table_style *style)
+{
+    return style->terminal && style->width ? style->width : SIZE_MAX;
+}
+
+/* Prints a cell in at most `room` characters, filled up to `width` and the gap behind it unless it is the
+ * last one: the rest of the room. */
+static size_t print_cell_within(FILE *to, const struct table_style *style, const struct column *c,
+                                struct str text, size_t most, size_t width, bool last, size_t room)
+{
+    AUTO(buf_done) struct buf cut = BUF_INIT(4 * CELL_MAX + 1);
+    size_t shown, pad;
+
+    if (!room)
+        return 0;
+    if (add_cut(&cut, text, most && most < room ? most : room == SIZE_MAX ? 0 : room) < 0)
+        return room;
+    shown = width_of(buf_str(&cut));
+    pad = last ? 0 : width > shown ? width - shown + GAP : GAP;
+    if (room != SIZE_MAX && pad > room - shown)
+        pad = room - shown;
+    print_cell(to, style, c, cut.n ? cut.p : "", pad);
+    return room == SIZE_MAX ? room : room - shown - pad;
+}
+
 /* Writes one line of cells from *at on, which moves behind them. */
 static void print_cell_row(FILE *to, const struct table_style *style, const struct cells *t,
                            const char **at)
 {
-    for (size_t i = 0; i < t->n; i++) {
-        size_t width = width_of(str_from(*at));
-        bool last = i + 1 == t->n;
+    size_t room = line_room(style);
 
-        print_cell(to, style, t->columns[i], *at,
-                   last || width >= t->widths[i] ? (last ? 0 : GAP) : t->widths[i] - width + GAP);
+    for (size_t i = 0; i < t->n; i++) {
+        room = print_cell_within(to, style, t->columns[i], str_from(*at), t->most[i], t->widths[i],
+                                 i + 1 == t->n, room);
         *at += strlen(*at) + 1;
     }
     fputc('\n', to);
+}
+
+enum { NARROW = 8 };
+
+/* Makes the widest of the columns that may be cut narrower, until the table fits or all are narrow: what
+ * is too long then is not shown. */
+static void fit_columns(struct cells *t, const struct table_style *style)
+{
+    size_t total = 0, widest;
+
+    for (size_t i = 0; i < t->n; i++)
+        total += t->widths[i] + (i ? GAP : 0);
+    for (; total > line_room(style); total--) {
+        widest = t->n;
+        for (size_t i = 0; i < t->n; i++) {
+            size_t title = width_of(str_from(t->columns[i]->title));
+
+            if (t->most[i] && t->widths[i] > (title > NARROW ? title : NARROW) &&
+                (widest == t->n || t->widths[i] > t->widths[widest]))
+                widest = i;
+        }
+        if (widest == t->n)
+            return;
+        t->most[widest] = --t->widths[widest];
+    }
 }
 
 static int too_big(struct err *e)
@@ -194,15 +244,15 @@ static int too_big(struct err *e)
                    "the answer needs more memory than a table may have; use -o json");
 }
 
-static void print_titles(FILE *to, const struct cells *t)
+static void print_titles(FILE *to, const struct table_style *style, const struct cells *t)
 {
-    for (size_t i = 0; i + 1 < t->n; i++) {
-        size_t n = strlen(t->columns[i]->title);
+    const struct table_style plain = { .terminal = style->terminal, .width = style->width };
+    size_t room = line_room(style);
 
-        fprintf(to, "%-*s", (int)((n > t->widths[i] ? n : t->widths[i]) + GAP),
-                t->columns[i]->title);
-    }
-    fprintf(to, "%s\n", t->columns[t->n - 1]->title);
+    for (size_t i = 0; i < t->n; i++)
+        room = print_cell_within(to, &plain, t->columns[i], str_from(t->columns[i]->title), 0,
+                                 t->widths[i], i + 1 == t->n, room);
+    fputc('\n', to);
 }
 
 void table_titles(FILE *to, const struct table_style *style, const struct column *columns, size_t n)
@@ -210,7 +260,7 @@ void table_titles(FILE *to, const struct table_style *style, const struct column
     AUTO(cells_done) struct cells t;
 
     cells_init_stream(&t, style, columns, n);
-    print_titles(to, &t);
+    print_titles(to, style, &t);
 }
 
 int table_print(FILE *to, const struct table_style *style, const struct json *rows,
@@ -225,7 +275,8 @@ int table_print(FILE *to, const struct table_style *style, const struct json *ro
     for (const struct json *row = json_first(rows); row != json_end(rows); row++)
         if (add_cell_row(&t, style, row) < 0)
             return too_big(e);
-    print_titles(to, &t);
+    fit_columns(&t, style);
+    print_titles(to, style, &t);
     at = t.text.p;
     for (const struct json *row = json_first(rows); at && row != json_end(rows); row++)
         print_cell_row(to, style, &t, &at);

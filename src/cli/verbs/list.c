@@ -4,6 +4,7 @@
 #include "base/own.h"
 #include "cli/follow.h"
 #include "cli/sandbox_pages.h"
+#include "cli/terminal.h"
 #include "cli/verbs/verbs.h"
 
 struct list_options {
@@ -62,7 +63,7 @@ static int print_all(const struct verb *v, const struct list_options *o, bool cl
     if (status)
         return status;
     if (clear)
-        fputs("\033[H\033[2J", stdout);
+        fputs("\033[H\033[J", stdout);
     if (o->names)
         return print_names(sandbox_pages_call(&p), answer_rows(&p.answer, &kind_sandbox));
     return answer_list(sandbox_pages_call(&p), &p.answer, &kind_sandbox);
@@ -87,21 +88,46 @@ static int print_changes(const struct api_call *c, const struct json *events)
     return answer_flush(c);
 }
 
+enum { REDRAW_WAIT_S = 2 }; /* a terminal with another width is noticed after so long */
+
+/* The list of a terminal, again after each change and in each new width. */
+static int redraw_list(const struct verb *v, const struct list_options *o, struct follow *f)
+{
+    unsigned width = terminal_columns(STDOUT_FILENO);
+    int status = print_all(v, o, true);
+
+    f->wait_s = REDRAW_WAIT_S;
+    while (status == 0) {
+        AUTO(api_call_done) struct api_call c;
+        const struct json *events;
+        unsigned now;
+
+        status = follow_next(f, true, &c, &events);
+        now = terminal_columns(STDOUT_FILENO);
+        if (status == 0 && (now != width || json_first(events) != json_end(events)))
+            status = print_all(v, o, true);
+        width = now;
+    }
+    return status;
+}
+
 static int watch_list(const struct verb *v, const struct list_options *o)
 {
     struct follow f = { .verb = v, .common = &o->common };
-    bool redraw = isatty(STDOUT_FILENO) == 1 && common_format(&o->common) == FORMAT_TEXT;
+    bool redraws = terminal_can_draw(STDOUT_FILENO) && common_format(&o->common) == FORMAT_TEXT;
     int status = follow_skip(&f);
 
+    if (status == 0 && redraws)
+        return redraw_list(v, o, &f);
     if (status == 0)
-        status = print_all(v, o, redraw);
+        status = print_all(v, o, false);
     while (status == 0) {
         AUTO(api_call_done) struct api_call c;
         const struct json *events;
 
         status = follow_next(&f, true, &c, &events);
         if (status == 0)
-            status = redraw ? print_all(v, o, true) : print_changes(&c, events);
+            status = print_changes(&c, events);
     }
     return status;
 }

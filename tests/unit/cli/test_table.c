@@ -67,6 +67,45 @@ TEST(table_cuts_on_a_terminal_only)
                 "ID  STATE  TEXT\n1   -      äöüßé\n");
 }
 
+static void check_width(unsigned short width, const char *want)
+{
+    static const struct column wide[] = {
+        COLUMN("ID", "id"),
+        COLUMN("NAME", "name", .most = 20),
+        COLUMN("PLACE", "place", .most = 20),
+        COLUMN("END", "end"),
+    };
+    const struct table_style style = { .terminal = true, .width = width };
+    AUTO_FREE char *text = NULL;
+    size_t n;
+    FILE *to = open_memstream(&text, &n);
+    struct err e;
+
+    CHECK_OK(table_print(to, &style,
+                         parse("[{\"id\":\"sbx_123\",\"name\":\"a-name-of-fifteen\",\"place\":"
+                               "\"ten-places\",\"end\":\"the-end\"}]"),
+                         wide, COUNT_OF(wide), &e),
+             e);
+    fclose(to);
+    CHECK_STR(str_from(text), want);
+}
+
+TEST(table_fits_the_terminal)
+{
+    check_width(80, "ID       NAME               PLACE       END\n"
+                    "sbx_123  a-name-of-fifteen  ten-places  the-end\n");
+    check_width(47, "ID       NAME               PLACE       END\n"
+                    "sbx_123  a-name-of-fifteen  ten-places  the-end\n");
+    check_width(42, "ID       NAME          PLACE       END\n"
+                    "sbx_123  a-name-of-f…  ten-places  the-end\n");
+    check_width(36, "ID       NAME      PLACE     END\n"
+                    "sbx_123  a-name-…  ten-pla…  the-end\n");
+    check_width(32, "ID       NAME      PLACE     END\nsbx_123  a-name-…  ten-pla…  th…\n");
+    check_width(12, "ID       NA…\nsbx_123  a-…\n");
+    check_width(3, "ID \nsb…\n");
+    check_width(1, "…\n…\n");
+}
+
 TEST(table_colours_states)
 {
     check_print(table_print, &coloured,
