@@ -365,7 +365,7 @@ static int check_name_arguments(const struct verb *v, int n, char **argv)
 
     if (!what)
         return 0;
-    if (v->flags & VERB_COMMAND && n > 1)
+    if (v->flags & (VERB_COMMAND | VERB_DASHES) && n > 1)
         n = 1;
     for (int i = 0; i < n; i++) {
         if (!argv[i][0])

@@ -12,12 +12,10 @@
 
 #include "base/io.h"
 #include "base/own.h"
-#include "cli/daemon.h"
-#include "cli/output.h"
-#include "lib/proc/spawn.h"
+#include "cli/text_diff.h"
 #include "lib/proc/sys.h"
 
-enum { DIFF_FILE_MAX = 4 << 20, DIFF_SHOWN_MAX = 1 << 20, DIFF_LABEL_MAX = 4200 };
+enum { DIFF_FILE_MAX = 4 << 20, DIFF_LABEL_MAX = 4160 };
 
 /* The file inside, in memory; a deleted one is empty. -1 after a message. */
 static int fetch_inside(const struct review *r, const char *path, bool gone)
@@ -61,64 +59,17 @@ static int open_here(const char *dir, const char *path)
     return open("/dev/null", O_RDONLY | O_CLOEXEC);
 }
 
-/* Runs diff(1); its status is 1 where the files differ. */
-static int run_diff(const char *path, int here, int inside, int out, struct err *e)
-{
-    char from[DIFF_LABEL_MAX], to[DIFF_LABEL_MAX], program[PATH_MAX];
-    const char *argv[] = {
-        "diff", "-u", from, to, "--", "/proc/self/fd/3", "/proc/self/fd/4", NULL
-    };
-    const int fds[] = { -1, out, STDERR_FILENO, here, inside };
-    int status, r;
-    pid_t pid;
-
-    snprintf(from, sizeof from, "--label=%s (here)", path);
-    snprintf(to, sizeof to, "--label=%s (sandbox)", path);
-    if (!daemon_find_in_path("diff", program, sizeof program))
-        return err_set(e, ERR_NOT_FOUND, "there is no diff in PATH; install diffutils");
-    r = spawn_start(&(struct spawn){ .path = program,
-                                     .argv = (char **)(void *)argv, /* only read */
-                                     .envp = environ,
-                                     .fds = fds,
-                                     .n_fds = COUNT_OF(fds) },
-                    &pid, e);
-    return r < 0 ? r : spawn_wait(pid, &status, e);
-}
-
-/* Bytes of the sandbox must not act on the terminal. */
-static int print_clean_file(int fd, struct err *e)
-{
-    AUTO(buf_done) struct buf text = BUF_INIT(DIFF_SHOWN_MAX + 1);
-    AUTO(buf_done) struct buf clean = BUF_INIT(8 * DIFF_SHOWN_MAX);
-    char *room;
-    ssize_t n;
-    int r = buf_room(&text, DIFF_SHOWN_MAX, &room);
-
-    if (r < 0)
-        return r;
-    n = pread(fd, room, DIFF_SHOWN_MAX, 0);
-    if (n < 0)
-        return err_sys(e, "reading the differences");
-    buf_grew(&text, (size_t)n);
-    r = output_clean(buf_str(&text), &clean);
-    if (r < 0)
-        return err_set(e, ERR_TOO_BIG, "the differences are too large to be shown");
-    fwrite(clean.p, 1, clean.n, stdout);
-    if (n == DIFF_SHOWN_MAX)
-        puts("…");
-    return fflush(stdout) == 0 ? 0 : err_sys(e, "writing to stdout");
-}
-
 void review_diff(const struct review *r, const char *dir, const char *path, bool gone)
 {
-    AUTO_CLOSE int inside = fetch_inside(r, path, gone), here = -1, out = -1;
+    AUTO_CLOSE int inside = fetch_inside(r, path, gone), here = -1;
+    char from[DIFF_LABEL_MAX], to[DIFF_LABEL_MAX];
     struct err e = { 0 };
 
     if (inside < 0)
         return;
     here = open_here(dir, path);
-    out = memfd_create("differences", MFD_CLOEXEC);
-    if (here < 0 || out < 0 || run_diff(path, here, inside, out, &e) < 0 ||
-        print_clean_file(out, &e) < 0)
+    snprintf(from, sizeof from, "%s (here)", path);
+    snprintf(to, sizeof to, "%s (sandbox)", path);
+    if (here < 0 || text_diff_files(from, here, to, inside, &e) < 0)
         cli_report("%s: %s", r->verb->name, e.msg[0] ? e.msg : strerror(errno));
 }

@@ -169,7 +169,8 @@ def every_verb_asks_the_daemon_that_is_named_or_refuses(c):
     """Arguments are made up from the usage lines; nothing listens at the address."""
     file = c.write("file", "version: 1\n")
     env = {"SANDBOXER_URL": "http://127.0.0.1:1", "SANDBOXER_SOCKET": str(c.dir / "none"), "SANDBOXER_STATE": str(c.dir / "state")}
-    made_up = {"agent": ["--resume", "x"], "cp": ["x:/a", "b"], "extend-ttl": ["x", "--duration", "1h"], "token create": ["x"], "shell": ["x"]}
+    made_up = {"agent": ["--resume", "x"], "cp": ["x:/a", "b"], "extend-ttl": ["x", "--duration", "1h"], "token create": ["x"], "shell": ["x"],
+               "egress learn": ["x"]}
     problems = []
     for verb in listed(c):
         if verb in HERE:

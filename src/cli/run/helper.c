@@ -2,6 +2,7 @@
 #include "cli/run/helper.h"
 
 #include <limits.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -22,9 +23,8 @@ static const struct {
     [HELPER_STEP] = { "sandboxer-step", true },
 };
 
-/* Runs it to its end; *ret_status is as of waitpid(2). */
-static int run_to_end(enum helper_program h, const char *const *arguments, const int fds[static 3],
-                      int *ret_status, struct err *e)
+static int start_helper(enum helper_program h, const char *const *arguments,
+                        const int fds[static 3], pid_t *ret, struct err *e)
 {
     char path[PATH_MAX], *argv[ARGUMENTS_MAX + 2] = { NULL }, *nothing[] = { NULL };
     struct spawn s = { .path = path,
@@ -32,15 +32,12 @@ static int run_to_end(enum helper_program h, const char *const *arguments, const
                        .envp = helpers[h].inherits ? environ : nothing,
                        .fds = fds,
                        .n_fds = 3 };
-    pid_t pid;
     int r = spawn_find(helpers[h].name, path, sizeof path, e);
 
     memcpy(&argv[0], &helpers[h].name, sizeof argv[0]); /* execve() does not modify them */
     for (size_t i = 0; i < ARGUMENTS_MAX && arguments[i]; i++)
         memcpy(&argv[i + 1], &arguments[i], sizeof argv[0]);
-    if (r >= 0)
-        r = spawn_start(&s, &pid, e);
-    return r < 0 ? r : spawn_wait(pid, ret_status, e);
+    return r < 0 ? r : spawn_start(&s, ret, e);
 }
 
 int helper_failed(enum helper_program h, int fd, struct err *e)
@@ -58,25 +55,53 @@ int helper_failed(enum helper_program h, int fd, struct err *e)
     return err_set(e, ERR_INVALID, STR_FMT, STR_ARG(line));
 }
 
-int helper_run(enum helper_program h, const char *const *arguments, int in, struct buf *out,
-               struct err *e)
+int helper_start(enum helper_program h, const char *const *arguments, int in,
+                 struct helper_call *ret, struct err *e)
 {
-    AUTO_CLOSE int said = memfd_create("answer", MFD_CLOEXEC);
-    AUTO_CLOSE int complaint = memfd_create("complaint", MFD_CLOEXEC);
-    int status = 0, r;
-
-    if (said < 0 || complaint < 0)
+    *ret = (struct helper_call){ .program = h,
+                                 .said = memfd_create("answer", MFD_CLOEXEC),
+                                 .complaint = memfd_create("complaint", MFD_CLOEXEC) };
+    if (ret->said < 0 || ret->complaint < 0)
         return err_sys(e, "making memory for %s", helpers[h].name);
-    r = run_to_end(h, arguments,
-                   (const int[]){ in, said, helpers[h].inherits ? STDERR_FILENO : complaint },
-                   &status, e);
+    return start_helper(
+        h, arguments,
+        (const int[]){ in, ret->said, helpers[h].inherits ? STDERR_FILENO : ret->complaint },
+        &ret->pid, e);
+}
+
+int helper_finish(struct helper_call *c, struct buf *out, struct err *e)
+{
+    const char *name = helpers[c->program].name;
+    int status = 0, r = spawn_wait(c->pid, &status, e);
+
+    c->pid = 0;
     if (r < 0)
         return r;
     if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        return helper_failed(h, complaint, e);
-    if (lseek(said, 0, SEEK_SET) < 0)
-        return err_sys(e, "reading the output of %s", helpers[h].name);
-    return err_wrap(e, buf_read_fd(out, said, e), "the output of %s", helpers[h].name);
+        return helper_failed(c->program, c->complaint, e);
+    if (lseek(c->said, 0, SEEK_SET) < 0)
+        return err_sys(e, "reading the output of %s", name);
+    return err_wrap(e, buf_read_fd(out, c->said, e), "the output of %s", name);
+}
+
+void helper_call_done(struct helper_call *c)
+{
+    if (c->pid > 0) {
+        kill(c->pid, SIGKILL);
+        spawn_wait(c->pid, &(int){ 0 }, NULL);
+    }
+    c->pid = 0;
+    drop_fd(&c->said);
+    drop_fd(&c->complaint);
+}
+
+int helper_run(enum helper_program h, const char *const *arguments, int in, struct buf *out,
+               struct err *e)
+{
+    AUTO(helper_call_done) struct helper_call c;
+    int r = helper_start(h, arguments, in, &c, e);
+
+    return r < 0 ? r : helper_finish(&c, out, e);
 }
 
 int helper_run_text(enum helper_program h, const char *const *arguments, struct str text,
@@ -95,9 +120,12 @@ int helper_run_text(enum helper_program h, const char *const *arguments, struct 
 
 int helper_show(enum helper_program h, const char *const *arguments, int *ret_status, struct err *e)
 {
+    pid_t pid;
     int status,
-        r = run_to_end(h, arguments, (const int[]){ -1, STDOUT_FILENO, STDERR_FILENO }, &status, e);
+        r = start_helper(h, arguments, (const int[]){ -1, STDOUT_FILENO, STDERR_FILENO }, &pid, e);
 
+    if (r >= 0)
+        r = spawn_wait(pid, &status, e);
     if (r < 0)
         return r;
     if (!WIFEXITED(status))

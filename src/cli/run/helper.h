@@ -4,6 +4,8 @@
 #ifndef CLI_RUN_HELPER_H
 #define CLI_RUN_HELPER_H
 
+#include <sys/types.h>
+
 #include "base/buf.h"
 
 enum helper_program { HELPER_EGRESS, HELPER_SEAL, HELPER_STEP };
@@ -13,6 +15,18 @@ enum { HELPER_OUT_MAX = 96 << 20 };
  * first line of its stderr; -ERR_UPSTREAM if it failed without a message. */
 int helper_run(enum helper_program h, const char *const *arguments, int in, struct buf *out,
                struct err *e);
+
+/* The same in two steps, for an input that is written in between. helper_call_done() ends one that
+ * was not finished. */
+struct helper_call {
+    enum helper_program program;
+    pid_t pid; /* 0: not running */
+    int said, complaint;
+};
+int helper_start(enum helper_program h, const char *const *arguments, int in,
+                 struct helper_call *ret, struct err *e);
+int helper_finish(struct helper_call *c, struct buf *out, struct err *e);
+void helper_call_done(struct helper_call *c);
 
 /* The same with a text as stdin. */
 int helper_run_text(enum helper_program h, const char *const *arguments, struct str text,

@@ -71,7 +71,7 @@ static int open_network_audit(struct network *n, struct err *e)
     struct stat st;
     int r;
 
-    if (!n->options->log)
+    if (!n->options->log || n->options->record)
         return make_audit(n, e);
     r = network_log_open(n->options, &n->audit, e);
     if (r < 0)
@@ -157,6 +157,7 @@ void network_done(struct network *n)
     drop_fd(&n->items);
     drop_fd(&n->audit);
     drop_fd(&n->seen);
+    drop_fd(&n->before);
 }
 
 bool network_worker_failed(struct network *n)
@@ -226,6 +227,39 @@ int network_serve(struct network *n, const char *id, struct ipc_fds *fds, uint32
 
 /* ---- messages ---- */
 
+/* A reader that has gone gets nothing, and reports it. */
+static void copy_record_file(const struct network *n, int fd, off_t *at)
+{
+    char piece[64 << 10];
+    ssize_t got;
+
+    while (fd >= 0 && (got = pread(fd, piece, sizeof piece, *at)) > 0) {
+        *at += got;
+        if (write_all(*n->options->record, (struct str){ piece, (size_t)got }, NULL) < 0)
+            return;
+    }
+}
+
+/* The end of the record before, then the record so far: lines stay whole. */
+static void copy_network_record(struct network *n)
+{
+    if (!n->options->record)
+        return;
+    copy_record_file(n, n->before, &n->copied_before);
+    drop_fd(&n->before);
+    copy_record_file(n, n->seen, &n->copied);
+}
+
+static void keep_record_before(struct network *n)
+{
+    if (!n->options->record)
+        return;
+    copy_network_record(n);
+    n->before = take_fd(&n->seen);
+    n->copied_before = n->copied;
+    n->copied = 0;
+}
+
 /* Beyond its ceiling, the record in memory begins again. */
 static void renew_audit(struct network *n)
 {
@@ -233,6 +267,7 @@ static void renew_audit(struct network *n)
 
     denials_read(&n->denials, n->seen);
     n->denials.at = 0;
+    keep_record_before(n);
     if (make_audit(n, NULL) < 0)
         return;
     wire_fill(&m.head, WIRE_AUDIT, 0, sizeof m);
@@ -431,6 +466,7 @@ void network_end(struct network *n, bool quiet)
             await_removed(n);
     }
     drop_fd(&n->sock);
+    copy_network_record(n);
     if (quiet)
         return;
     if (n->seen >= 0)

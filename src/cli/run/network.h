@@ -27,6 +27,8 @@ struct network {
     int file, items; /* memfds with the texts of the policy; -1: none */
     int audit;       /* for writing, the worker's */
     int seen;        /* the same for reading; -1: it is not a file */
+    int before;      /* the record before `seen`, to which the worker may still have written */
+    off_t copied, copied_before; /* bytes of both that options->record has */
     struct wire_used used;
     struct network_question {
         bool asked;    /* and not answered by PID 1 */
@@ -48,7 +50,7 @@ struct network {
 
 #define NETWORK_NONE                                                                               \
     {                                                                                              \
-        .sock = -1, .file = -1, .items = -1, .audit = -1, .seen = -1, .listeners = {               \
+        .sock = -1, .file = -1, .items = -1, .audit = -1, .seen = -1, .before = -1, .listeners = { \
             { [0 ... LISTENER_COUNT_ - 1] = -1 }                                                   \
         }                                                                                          \
     }

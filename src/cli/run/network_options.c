@@ -66,7 +66,7 @@ int network_options_read(struct network_options *o, struct err *e)
 
     if (r < 0)
         return r;
-    return o->policy ? text_file_read(o->policy, &o->text, e) : 0;
+    return o->policy && !o->text.n ? text_file_read(o->policy, &o->text, e) : 0;
 }
 
 int network_options_complete(struct network_options *o, int root, const char *home,
@@ -138,6 +138,10 @@ int network_log_open(const struct network_options *o, int *ret, struct err *e)
     int flags;
 
     *ret = -1;
+    if (o->record) {
+        *ret = fcntl(*o->record, F_DUPFD_CLOEXEC, 3);
+        return *ret < 0 ? err_sys(e, "preparing the record of the network") : 0;
+    }
     if (!o->log)
         return 0;
     *ret = open(o->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);

@@ -19,7 +19,8 @@ struct network_options {
     struct option_list resolvers; /* ADDRESS[:PORT]; none: the host's */
     const char *upstream;         /* a proxy to go through; NULL: none */
     const char *log;              /* a file for the audit events; NULL: none */
-    struct buf text;              /* of the policy */
+    const int *record;            /* a pipe that gets all events; NULL: none */
+    struct buf text;              /* of the policy; if it is set, no file is read */
     char unknown[128];            /* package managers whose hosts are not known; "" if none */
     bool complete;
 };

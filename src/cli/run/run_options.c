@@ -11,7 +11,7 @@
 #include "lib/ipc/kernel.h"
 #include "engine/scan/scan.h"
 
-static int set_image(void *to, const char *value, struct err *e)
+int run_set_image(void *to, const char *value, struct err *e)
 {
     struct run_options *o = to;
 
@@ -30,7 +30,7 @@ static void set_run_variable(struct run_options *o, const char *text)
     o->env[i] = text;
 }
 
-static int set_env(void *to, const char *value, struct err *e)
+int run_set_env(void *to, const char *value, struct err *e)
 {
     struct run_options *o = to;
     const char *variable;
@@ -44,7 +44,7 @@ static int set_env(void *to, const char *value, struct err *e)
     return 0;
 }
 
-static int set_run_timeout(void *to, const char *value, struct err *e)
+int run_set_timeout(void *to, const char *value, struct err *e)
 {
     return units_duration(str_from(option_duration(value)), "--timeout",
                           &((struct run_options *)to)->timeout_ns, e);
@@ -71,7 +71,7 @@ const struct option_spec run_option_specs[RUN_OPTION_COUNT] = {
     { "image", 0, "PATH|REF",
       "root file system: a directory, a tar archive, or an image of the daemon "
       "(default: the host's system directories, read-only)",
-      .set = set_image, .complete = COMPLETE_FILE },
+      .set = run_set_image, .complete = COMPLETE_FILE },
     { "squash-owners", 0, NULL, "all files of an archive belong to the sandbox's root",
       AT(squash_owners) },
     { "writable", 0, NULL, "system directories take writes, kept in the sandbox", AT(writable) },
@@ -83,10 +83,10 @@ const struct option_spec run_option_specs[RUN_OPTION_COUNT] = {
       "open (default), or guarded: own clock, no speculation across processes, "
       "own processor cores, where the machine can ('doctor')",
       AT(side_channels), .words = "open guarded" },
-    { "env", 'e', "NAME[=VALUE]", "set a variable, or pass the caller's on", .set = set_env },
+    { "env", 'e', "NAME[=VALUE]", "set a variable, or pass the caller's on", .set = run_set_env },
     BOX_OPTION_ROWS(struct run_options, box),
     { "timeout", 0, "DURATION", "end it after 2s, 5m, 1h30m: SIGTERM, a second later SIGKILL",
-      .set = set_run_timeout },
+      .set = run_set_timeout },
     { "kernel", 0, "WORD",
       "strict: fewer system calls; or let programs use nested-seccomp, "
       "socket-filters, page-cache (docs/profiles.md); can be repeated",

@@ -39,6 +39,11 @@ struct run_options {
 enum { RUN_OPTION_COUNT = 41 };
 extern const struct option_spec run_option_specs[RUN_OPTION_COUNT];
 
+/* For the rows of other verbs; `to` is a struct run_options. */
+int run_set_image(void *to, const char *value, struct err *e);
+int run_set_env(void *to, const char *value, struct err *e);
+int run_set_timeout(void *to, const char *value, struct err *e);
+
 /* Adds the variables that a program expects to those of --env, by the precedence of
  * lib/ipc/environment.h; for an untrusted program also the output directory. */
 void run_options_fill_environment(struct run_options *o);

@@ -20,7 +20,7 @@
 #define VERBS_NETWORK(VERB)                                                                        \
     VERB(port) VERB(ssh) VERB(ssh_config)                                                          \
     VERB(egress_check) VERB(egress_explain) VERB(egress_get) VERB(egress_set) VERB(egress_log)     \
-    VERB(egress_denials)
+    VERB(egress_denials) VERB(egress_learn)
 #define VERBS_SNAPSHOTS(VERB)                                                                      \
     VERB(snapshot) VERB(snapshots_list) VERB(snapshots_get) VERB(snapshots_verify)                 \
     VERB(snapshots_delete) VERB(snapshots_export) VERB(snapshots_import)                           \

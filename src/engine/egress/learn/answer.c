@@ -59,6 +59,7 @@ static void write_left_out_list(struct json_writer *w, const struct learn_propos
             json_begin_object(w);
             write_destination(w, d);
             json_field_text(w, "reason", d->left_out);
+            json_field_bool(w, "suspicious", d->suspicious);
             json_end_object(w);
         }
     json_end_array(w);

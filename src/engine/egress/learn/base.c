@@ -7,6 +7,7 @@
 #include "base/own.h"
 #include "domain/policy/egress_explain.h"
 #include "domain/policy/egress_file.h"
+#include "engine/egress/learn/plain.h"
 
 static const struct json *entries_of(const struct learn_base *b)
 {
@@ -141,13 +142,16 @@ static int mark_used(struct learn_base *b, const struct egress_policy *p, bool k
 int learn_base_read(struct str yaml, bool keep, struct learn_log *l, struct arena *a,
                     struct learn_base *ret, struct err *e)
 {
+    const struct json *document;
     struct egress_policy policy;
     int r;
 
     *ret = (struct learn_base){ 0 };
     if (!yaml.n)
         return 0;
-    r = egress_policy_read_document(yaml, a, &policy, &ret->document, e);
+    r = egress_policy_read_document(yaml, a, &policy, &document, e);
+    if (r >= 0)
+        r = learn_plain_policy(document, a, &ret->document, e);
     if (r < 0)
         return r;
     ret->n = count_endpoints(ret);

@@ -23,6 +23,7 @@ struct learn_destination {
     bool more_at, more_programs, odd_program, no_program; /* the lists above are incomplete */
     char code[LEARN_CODE_MAX], protocol[LEARN_CODE_MAX];  /* of the last refusal */
     const char *left_out; /* why it is not proposed; NULL: it is. A constant. */
+    bool suspicious;      /* … because it looks as if it carried data */
     bool covered;         /* by an endpoint of the base */
 };
 

@@ -7,6 +7,7 @@
 #include "base/own.h"
 #include "domain/policy/egress_file.h"
 #include "engine/egress/learn/answer.h"
+#include "engine/egress/learn/audit_policy.h"
 #include "engine/egress/learn/proof.h"
 #include "engine/egress/limits.h"
 #include "lib/json/reader.h"
@@ -25,6 +26,7 @@ static const struct json_field question_fields[] = {
     { "suspicious", JSON_KIND_BOOL, AT(suspicious) },
     { "denied", JSON_KIND_BOOL, AT(denied) },
     { "keep", JSON_KIND_BOOL, AT(keep) },
+    { "audit", JSON_KIND_BOOL, AT(audit) },
 };
 #undef AT
 
@@ -104,6 +106,8 @@ static int answer_question(struct learning *l, struct buf *out, struct err *e)
     learn_proposal_init(&p, &l->log);
     if (!l->asked)
         return err_set(e, ERR_INVALID, "the input ends before the question");
+    if (l->choices.audit)
+        return learn_audit_policy(str_from(l->choices.base), out, e);
     r = learn_propose(&p, &l->choices, &a, e);
     if (r >= 0)
         r = learn_prove(&p, &l->choices, e);

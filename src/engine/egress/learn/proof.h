@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Proves a proposal before anybody sees it. The text is read by the checker of `egress check`, and
+/* Proves a proposal before it is answered. The text is read by the checker of `egress check`, and
  * each decision of the log is made again by the code of `egress explain`: what is proposed passes,
  * what is left out does not. */
 #ifndef ENGINE_EGRESS_LEARN_PROOF_H

@@ -53,16 +53,25 @@ static bool is_never_allowed(const struct learn_destination *d)
            (d->host.is_address && !address_grantable(&d->host.address));
 }
 
-static const char *find_reason_to_leave_out(const struct learn_destination *d,
-                                            const struct learn_choices *c)
+static void leave_out(struct learn_destination *d, const char *why, bool suspicious)
 {
-    const char *why = is_never_allowed(d) ? "no policy can allow it" : NULL;
+    d->left_out = why;
+    d->suspicious = why && suspicious;
+}
 
-    if (!why && !d->host.is_address && !c->suspicious)
-        why = learn_name_suspicion(str_from(d->host.name));
-    if (!why && d->more_at && !is_public_only(d))
-        why = "the name has too many addresses that are not public";
-    return why || !c->programs ? why : find_program_problem(d);
+static void choose_destination(struct learn_destination *d, const struct learn_choices *c)
+{
+    const char *suspicion =
+        d->host.is_address || c->suspicious ? NULL : learn_name_suspicion(str_from(d->host.name));
+
+    if (is_never_allowed(d))
+        leave_out(d, "no policy can allow it", false);
+    else if (suspicion)
+        leave_out(d, suspicion, true);
+    else if (d->more_at && !is_public_only(d))
+        leave_out(d, "the name has too many addresses that are not public", false);
+    else
+        leave_out(d, c->programs ? find_program_problem(d) : NULL, false);
 }
 
 static int compare_parents(const void *a, const void *b)
@@ -98,7 +107,7 @@ static void leave_out_siblings(const struct learn_table *t)
             ;
         for (size_t i = from; to - from > LEARN_SIBLINGS_MAX && i < to; i++)
             if (!list[i]->covered && !list[i]->left_out)
-                list[i]->left_out = "so many names below one domain may carry data";
+                leave_out(list[i], "so many names below one domain may carry data", true);
     }
 }
 
@@ -106,7 +115,7 @@ static void choose_destinations(const struct learn_table *t, const struct learn_
 {
     for (size_t i = 0; i < t->n; i++)
         if (!t->list[i]->covered)
-            t->list[i]->left_out = find_reason_to_leave_out(t->list[i], c);
+            choose_destination(t->list[i], c);
     if (!c->suspicious)
         leave_out_siblings(t);
 }
@@ -125,7 +134,7 @@ static void choose_refused(const struct learn_log *l, const struct learn_choices
 {
     for (size_t i = 0; i < l->refused.n; i++)
         if (is_wanted(l, l->refused.list[i]))
-            l->refused.list[i]->left_out = find_reason_to_leave_out(l->refused.list[i], c);
+            choose_destination(l->refused.list[i], c);
 }
 
 /* ---- the items ---- */

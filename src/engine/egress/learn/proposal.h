@@ -12,6 +12,7 @@ struct learn_choices {
     bool suspicious;  /* also names that look like data */
     bool denied;      /* also destinations that the policy denied */
     bool keep;        /* keep endpoints of the base that the log does not need */
+    bool audit;       /* answer with the policy of an audited run, not with a proposal */
 };
 
 /* A destination that gets an endpoint. */

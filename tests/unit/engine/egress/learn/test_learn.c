@@ -142,6 +142,21 @@ TEST(used_endpoints_of_the_base_stay_and_others_go)
     CHECK_INT(answer_items("added"), 1);
 }
 
+/* As the daemon stores it. */
+TEST(defaults_of_the_base_are_not_written)
+{
+    ask_learner(
+        "{\"base\":\"{version: 1, network_policies: {a: {endpoints: [{host: a.example.com, ports: "
+        "[443], tls: auto, allowed_ips: [], allow_encoded_slash: false}], spent: false}}, "
+        "network_middlewares: {}, unlisted: {access: deny, allowed_ips: []}}\"}");
+    log_open("a.example.com", PUBLIC_IP, 443, NULL);
+    learn_log();
+    CHECK_STR(answer_text("policy"),
+              "version: 1\nnetwork_policies:\n  a:\n    endpoints:\n"
+              "      - host: a.example.com\n        ports:\n          - 443\n");
+    CHECK(!is_answer_true("changed"));
+}
+
 TEST(unused_endpoints_can_be_kept)
 {
     ask_learner("{\"keep\":true,\"base\":\"" BASE "\"}");

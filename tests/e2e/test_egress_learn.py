@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+# parallel
+"""sandboxer egress learn: an audited run, its least policy, and the same run under this policy."""
+
+import contextlib
+import json
+import os
+
+from client import Client
+from daemon import Daemon
+from egress_world import PUBLIC, PUBLIC_TOO, RESOLVER, World
+from harness import check, equal, main, test, wait_for
+from tiny_yaml import read
+
+EMBEDDED = {"SANDBOXER_NO_DAEMON": "1"}
+JOB = "curl -sS http://api.example.com/x; curl -sS --noproxy '*' http://other.example.com/y"
+LEARNED = """version: 1
+network_policies:
+  learned:
+    endpoints:
+      - host: api.example.com
+        port: 80
+      - host: other.example.com
+        port: 80
+"""
+
+
+class Inside:
+    """A daemon whose every start is in the world's namespace."""
+
+    def __init__(self, c, w):
+        self.d = Daemon(c, config=f"egress: {{workers: 1, resolvers: ['{RESOLVER}']}}")
+        spawn = self.d.spawn
+        self.d.spawn = lambda *args, **options: w.inside.run(lambda: spawn(*args, **options))
+
+    def __enter__(self):
+        return self.d.__enter__()
+
+    def __exit__(self, *what):
+        return self.d.__exit__(*what)
+
+
+@contextlib.contextmanager
+def world():
+    with World() as w:
+        w.dns.names.update({"api.example.com": [PUBLIC], "other.example.com": [PUBLIC_TOO], "looked.example.com": [PUBLIC]})
+        w.http()
+        w.http(PUBLIC_TOO)
+        yield w
+
+
+def learn(w, c, *argv, script=JOB, **options):
+    return w.execute(c, [c.program(), "egress", "learn", "--resolver", RESOLVER, *argv, "--", "sh", "-c", script],
+                     env=EMBEDDED, **options)
+
+
+def run(w, c, policy, script):
+    return w.execute(c, [c.program(), "run", "--resolver", RESOLVER, "--policy", policy, "--", "sh", "-c", script], env=EMBEDDED)
+
+
+@test
+def a_command_runs_under_what_was_learned_from_it(c):
+    with world() as w:
+        seen = learn(w, c, "--ceiling", "public", script=JOB + "; exit 7")
+        equal(seen.code, 7, "the command's own status")
+        equal(seen.out.decode(), LEARNED, "the policy")
+        check(b"hello\n" in seen.err, f"the command's output goes to stderr: {seen}")
+        policy = c.write("policy.yaml", LEARNED)
+        c.cli("egress", "check", policy).expect(0)
+        run(w, c, policy, JOB).expect(0, out=b"hello\n" * 2, err=b"")
+        w.dns.names["elsewhere.example.com"] = [PUBLIC]
+        seen = run(w, c, policy, "curl -sSf http://elsewhere.example.com/; curl -sSf http://api.example.com:8080/")
+        check(b"hello" not in seen.out and b"elsewhere.example.com:80 (policy_denied)" in seen.err, str(seen))
+
+
+@test
+def nothing_runs_without_a_ceiling(c):
+    with world() as w:
+        learn(w, c).expect(2, out=b"", says="nothing says how far")
+        w.nothing_got_out()
+        seen = learn(w, c, "--allow", "api.example.com:80")
+        check(b"other.example.com" not in seen.out and b"api.example.com" in seen.out, str(seen))
+        check(b"refused: other.example.com" in seen.err, str(seen))
+        equal(w.origins[1].connections, 0, "connections beyond the ceiling")
+
+
+@test
+def addresses_of_networks_are_never_within_the_public_ceiling(c):
+    script = "curl -sS -m 5 http://10.77.0.2/; curl -sS -m 5 http://169.254.169.254/; curl -sS -m 5 -x http://127.0.0.1:3128 --noproxy '' http://127.0.0.1:22/; true"
+    with world() as w:
+        seen = learn(w, c, "--ceiling", "public", "-o", "json", script=script).expect(0)
+        answer = json.loads(seen.out)
+        equal(answer["policy"], "version: 1\nnetwork_policies: {}\n", "the policy")
+        equal(sorted((r["host"], r["code"]) for r in answer["refused"]),
+              [("10.77.0.2", "ssrf_denied"), ("127.0.0.1", "ssrf_denied"), ("169.254.169.254", "metadata_denied")], "refusals")
+
+
+@test
+def lookups_addresses_and_datagrams_are_told_apart(c):
+    script = f"getent hosts looked.example.com; curl -sS http://{PUBLIC_TOO}/; " \
+             f"python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b\"x\", (\"{PUBLIC}\", 123))'; true"
+
+    def refuses_datagrams(answer):
+        return any(r["host"] == PUBLIC and r["code"] == "boundary_rejected" and r["protocol"] == "udp" for r in answer["refused"])
+
+    with world() as w:
+        seen = []
+
+        def learned():
+            seen.append(json.loads(learn(w, c, "--ceiling", "public", "-o", "json", script=script).expect(0).out))
+            return refuses_datagrams(seen[-1])
+
+        wait_for(learned, "the kernel to report the datagram before the sandbox has ended")
+        equal([(a["host"], a["port"]) for a in seen[-1]["added"]], [(PUBLIC_TOO, 80)], "destinations")
+        equal([a["host"] for a in seen[-1]["only_looked_up"]], ["looked.example.com"], "lookups")
+
+
+@test
+def a_policy_is_compared_and_replaced(c):
+    policy = c.write("policy.yaml", "version: 1\nnetwork_policies:\n  web:\n    endpoints:\n"
+                     "    - {host: api.example.com, port: 80, protocol: rest, access: read-only}\n    - {host: old.example.com, port: 80}\n")
+    with world() as w:
+        seen = learn(w, c, "--ceiling", "public", "--policy", policy, "--write", policy).expect(0)
+        check("-      - host: old.example.com" in seen.text and "+      - host: other.example.com" in seen.text, seen.text)
+        written = read(policy.read_text())["network_policies"]
+        equal(written["web"]["endpoints"], [{"host": "api.example.com", "port": 80, "protocol": "rest", "access": "read-only"}], "kept")
+        equal(written["learned"]["endpoints"], [{"host": "other.example.com", "port": 80}], "learned")
+        before = policy.read_text()
+        seen = learn(w, c, "--ceiling", "public", "--policy", policy, "--write", policy).expect(0, out=b"")
+        equal(policy.read_text(), before, "a second run changes nothing")
+        run(w, c, policy, JOB).expect(0, out=b"hello\n" * 2, err=b"")
+
+
+@test
+def a_file_is_only_replaced_as_the_base(c):
+    policy = c.write("policy.yaml", "version: 1\n")
+    with world() as w:
+        learn(w, c, "--ceiling", "public", "--write", policy).expect(125, out=b"", says="the file exists")
+        equal(sum(o.connections for o in w.origins), 0, "the command did not run")
+        os.symlink(policy, c.dir / "link.yaml")
+        learn(w, c, "--ceiling", "public", "--write", c.dir / "link.yaml").expect(125, says="not a regular file")
+        made = c.dir / "made.yaml"
+        learn(w, c, "--ceiling", "public", "--write", made).expect(0, out=b"")
+        equal(made.read_text(), LEARNED, "the file")
+        equal(policy.read_text(), "version: 1\n", "the other file")
+        equal(sorted(p.name for p in c.dir.iterdir() if p.name.endswith(".yaml") or ".yaml." in p.name),
+              ["link.yaml", "made.yaml", "policy.yaml"], "nothing is left beside it")
+
+
+@test
+def names_that_carry_data_are_left_out(c):
+    names = ["0123456789abcdef0123456789abcdef.t.example.com", "api.example.com"]
+    script = "; ".join(f"curl -sS http://{n}/" for n in names)
+    with world() as w:
+        w.dns.names[names[0]] = [PUBLIC]
+        seen = learn(w, c, "--ceiling", "public", script=script).expect(0, says="looks like encoded data")
+        check("t.example.com" not in seen.text and "api.example.com" in seen.text, seen.text)
+        seen = learn(w, c, "--ceiling", "public", "--include-suspicious", script=script).expect(0)
+        check(names[0] in seen.text, seen.text)
+
+
+@test
+def a_sandbox_of_the_daemon_is_learned_from(c):
+    audit = c.write("audit.yaml", "version: 1\nunlisted: {access: public}\n")
+    with world() as w, Inside(c, w) as d:
+        cli = Client(d)
+        box = cli.create("--policy", audit)
+        cli("exec", box, "--", "sh", "-c", JOB).expect(0, out=b"hello\n" * 2)
+        seen = cli("egress", "learn", box).expect(0)
+        check("+      - host: api.example.com" in seen.text and "-  access: public" in seen.text, seen.text)
+        cli("egress", "learn", "--apply", box).expect(0, says="in force")
+        cli("exec", box, "--", "sh", "-c", JOB).expect(0, out=b"hello\n" * 2)
+        cli("exec", box, "--", "curl", "-sSf", "http://elsewhere.example.com/").expect(22)
+        seen = cli("egress", "learn", "--include-denied", "-o", "json", box).expect(0)
+        check("elsewhere.example.com" in json.loads(seen.out)["policy"], seen.text)
+
+
+@test
+def wrong_words_are_usage_errors(c):
+    for argv, says in (([], "too few arguments"), (["--"], "give a command"), (["a", "b"], "give the ID"),
+                       (["--apply", "--", "true"], "need the ID"), (["--allow", "x", "sbx_1"], "are for a command"),
+                       (["--ceiling", "local", "--", "true"], "ceiling"), (["--merge", "1", "--", "true"], "merge")):
+        c.cli("egress", "learn", *argv).expect(2, out=b"", says=says)
+
+
+main()
