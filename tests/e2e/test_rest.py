@@ -220,6 +220,7 @@ COLUMNS = {
     "verbs/selftest.c": {"columns": "", "attack_columns": ""},
     "verbs/snapshots.c": {"columns": "Snapshot"},
     "verbs/token.c": {"columns": "NewToken"},
+    "verbs/undo.c": {"columns": "Checkpoint"},
     "verbs/trust.c": {"columns": "Trust", "problem_columns": "TrustVerdict", "verdict_columns": "TrustExplanation"},
     "verbs/version.c": {"columns": "daemon.Version"},
 }

@@ -7,6 +7,7 @@ import contextlib
 import json
 import sqlite3
 
+from agents import Agents
 from client import Client
 from daemon import Cut, Daemon
 from harness import check, equal, main, test, wait_for
@@ -161,6 +162,50 @@ def a_workspace_conflicts_as_ever(c):
         equal(cli("undo", box, "--to", "2").expect(0).code, 0, "the undo of it")
         equal(cli.sh(box, "cat /workspace/a.txt /workspace/dir/c.txt").text.split(), ["later", "other"], "what was undone")
         cli("destroy", box, "--discard").expect(0)
+
+
+@test
+def a_sandbox_takes_them_by_itself(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create("--checkpoint", "5s")
+        equal(len(checkpoints(d, box)), 1, "the first one")
+        write(d, box, "one")
+        wait_for(lambda: len(checkpoints(d, box)) == 2, "another one after a change")
+        equal([x["cause"] for x in checkpoints(d, box)], ["created", "interval"], "causes")
+        d.stop()
+        d.start()
+        write(d, box, "two")
+        wait_for(lambda: len(checkpoints(d, box)) == 3, "another one after a restart")
+        equal(undo(d, box)["checkpoint"], 2, "an undo")
+        equal(read(d, box), "one", "its files")
+        cli("create", "--checkpoint", "1s").expect(2, says="checkpoint_every")
+
+
+@test
+def an_agent_can_be_undone(c):
+    with Agents(c) as a:
+        d = a.daemon
+        a.script("helper", "#!/bin/sh\necho edited >a.txt\necho up\nexec sleep 600\n")
+        a.recipe("helper", "program: helper\n")
+        agent = a.cli.start("agent", "helper", "--sync", "auto", cwd=a.host)
+        equal(agent.stdout.readline(), b"up\n", "what the agent prints")
+        box = list(a.boxes())[0]
+        equal([x["cause"] for x in checkpoints(d, box)], ["agent started"], "causes")
+        equal(a.cli("undo", "--yes", cwd=a.host).expect(0).code, 0, "an undo for this directory")
+        # The sandbox is kept although --sync would bring all back and end it.
+        notes = agent.communicate(timeout=60)[1].decode()
+        check("is kept" in notes, notes)
+        equal((a.read("a.txt"), list(a.boxes())), ("host a\n", [box]), "the host, and the sandbox")
+        a.script("helper", "#!/bin/sh\nexit 1\n")
+        wait_for(lambda: a.boxes()[box] in ("paused", "ready"), "the undo and the agent are over")
+        a.cli("resume", box).expect(0)
+        equal(a.cli.sh(box, "cat /workspace/a.txt").text, "host a", "the file inside")
+        a.cli("undo", box, "--to", "2").expect(0)
+        equal(a.cli.sh(box, "cat /workspace/a.txt").text, "edited", "what the agent did")
+        a("--checkpoint", "0", "--keep", "--", "true").expect(0)
+        other = [b for b in a.boxes() if b != box][0]
+        equal(checkpoints(d, other), [], "without checkpoints")
 
 
 def killed_at(c, driver):

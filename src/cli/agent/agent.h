@@ -21,7 +21,7 @@ enum { AGENT_MEMORY_MAX = 32 << 20, AGENT_SANDBOX_MAX = 64, AGENT_PROGRAM_MAX = 
 
 struct agent_options {
     struct common common;
-    const char *name, *profile, *ttl, *version, *sync, *resume;
+    const char *name, *profile, *ttl, *checkpoint, *version, *sync, *resume;
     bool list, install, pass_key, pass_login, keep;
     struct option_list env;
     struct box_options box;
@@ -49,6 +49,7 @@ struct agent {
     char target[PATH_MAX];           /* inside: its place */
     char snapshot[ID_MAX];           /* with the installed program; "": none */
     char sandbox[AGENT_SANDBOX_MAX]; /* "": none yet */
+    long long undos;                 /* of the sandbox, before the agent */
     struct agent_files files;
 };
 
@@ -79,6 +80,15 @@ int agent_change_box(const struct agent *a, const char *sandbox, const char *cha
 /* Runs a program in it to its end, without stdin; with `tty` on our terminal. Its status. */
 int agent_run_inside(const struct agent *a, const char *sandbox, const char *const *argv,
                      const struct option_list *env, bool tty);
+
+/* --- checkpoints.c --- */
+
+/* The interval of checkpoints; NULL: none. */
+const char *agent_checkpoint_interval(const struct agent_options *o);
+/* Takes a checkpoint before the agent, so that all that it does can be undone. Reports a failure. */
+void agent_take_checkpoint(struct agent *a);
+/* Whether the sandbox went back to a checkpoint since then, which has ended the agent. */
+bool agent_was_undone(const struct agent *a);
 
 /* --- setup.c --- */
 

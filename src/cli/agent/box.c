@@ -45,6 +45,7 @@ static void write_agent_request(const struct agent *a, struct json_writer *w)
     body_text(w, "profile", o->profile ? o->profile : AGENT_DEFAULT_PROFILE);
     body_text(w, "snapshot", a->snapshot[0] ? a->snapshot : NULL);
     body_text(w, "ttl", o->ttl ? o->ttl : o->profile ? NULL : AGENT_TTL);
+    body_text(w, "checkpoint_every", agent_checkpoint_interval(o));
     json_field_begin_object(w, "workspace");
     json_field_cstr(w, "access", "rw");
     json_end_object(w);

@@ -93,6 +93,7 @@ static int keep_box(const struct agent *a, int status)
     cli_report("the sandbox %s is kept%s", id, stopped ? "" : ", stopped, with all its files");
     cli_report("continue:          sandboxer agent --resume %s%s", id,
                a->entry ? "" : " -- COMMAND");
+    cli_report("take changes back: sandboxer undo %s   (--list shows the checkpoints)", id);
     cli_report("look at changes:   sandboxer resume %s; sandboxer sync --interactive %s", id, id);
     cli_report("bring back, end:   sandboxer destroy %s   (--discard loses the changes)", id);
     return status ? status : stopped;
@@ -162,6 +163,10 @@ int agent_settle(struct agent *a)
     int status;
 
     take_ending_signals();
+    if (agent_was_undone(a)) {
+        cli_report("the agent was ended, because its files went back to a checkpoint");
+        return keep_box(a, 0);
+    }
     status = review_fetch(&(struct review){ a->verb, &a->o->common, a->sandbox }, &c);
     if (status)
         return keep_box(a, status);

@@ -13,6 +13,13 @@
 
 #define AT(member) .at = offsetof(struct agent_options, member)
 
+/* The daemon checks the duration. */
+static int set_agent_checkpoint(void *member, const char *value, struct err *e)
+{
+    *(const char **)member = strcmp(value, "0") == 0 ? value : option_duration(value);
+    return 0;
+}
+
 static const struct option_spec agent_options[] = {
     { "list", 0, NULL, "show the recipes", AT(list) },
     { "install", 0, NULL, "install its newest version from npm, in a sandbox, and keep it",
@@ -32,6 +39,9 @@ static const struct option_spec agent_options[] = {
       .complete = COMPLETE_PROFILE },
     { "ttl", 0, "DURATION", "lifetime (default: 8h; with --profile, the profile's)",
       .kind = OPTION_DURATION, AT(ttl) },
+    { "checkpoint", 0, "DURATION",
+      "take a checkpoint for 'undo' when files have changed, so often (default: 5m; 0: none)",
+      .set = set_agent_checkpoint, AT(checkpoint) },
     { "env", 'e', "NAME[=VALUE]", "set a variable, or pass on ours; can be repeated",
       .kind = OPTION_VARIABLES, AT(env) },
     { "memory", 'm', "SIZE", "memory limit, such as 8G (default: the profile's)",
@@ -130,11 +140,12 @@ static int check_agent_options(const struct agent *a)
 {
     const struct agent_options *o = a->o;
 
-    if (o->resume && (o->name || o->profile || o->install || o->version || o->ttl || o->box.asked ||
-                      network_touched(&o->network)))
-        return verb_misused(a->verb, "--resume continues in a sandbox that exists: it excludes "
-                                     "--name, --profile, --install, --version, --ttl, limits and "
-                                     "the network's options");
+    if (o->resume && (o->name || o->profile || o->install || o->version || o->ttl ||
+                      o->checkpoint || o->box.asked || network_touched(&o->network)))
+        return verb_misused(
+            a->verb, "--resume continues in a sandbox that exists: it excludes "
+                     "--name, --profile, --install, --version, --ttl, --checkpoint, limits and "
+                     "the network's options");
     if (!o->resume && !a->entry && (o->install || o->version))
         return verb_misused(a->verb,
                             "--install and --version need a recipe, which names a package");
@@ -187,7 +198,7 @@ static int abandon_box(const struct agent *a, int status)
     return status;
 }
 
-/* Variables and files are checked before anything is made. Checkpoints of its turns belong around run_agent_program(). */
+/* Variables and files are checked before anything is made. */
 static int run_agent_in_box(struct agent *a)
 {
     struct option_list env;
@@ -208,6 +219,7 @@ static int run_agent_in_box(struct agent *a)
     status = agent_set_up(a);
     if (status)
         return abandon_box(a, status);
+    agent_take_checkpoint(a);
     status = run_agent_program(a, &env);
     settled = agent_settle(a);
     return status ? status : settled;

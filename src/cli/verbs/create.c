@@ -7,13 +7,14 @@
 
 #include "base/own.h"
 #include "cli/body.h"
+#include "cli/checkpoint.h"
 #include "cli/run/box_options.h"
 #include "cli/run/network_options.h"
 #include "cli/verbs/verbs.h"
 
 struct create_options {
     struct common common;
-    const char *name, *profile, *image, *snapshot, *ttl, *scope, *mode, *access;
+    const char *name, *profile, *image, *snapshot, *ttl, *checkpoint, *scope, *mode, *access;
     const char *actor, *harness, *session_id, *run_id, *job_id;
     const char *idempotency_key;
     struct option_list inputs, env, labels;
@@ -34,6 +35,8 @@ static const struct option_spec options[] = {
       AT(image), .complete = COMPLETE_IMAGE },
     { "ttl", 0, "DURATION", "lifetime: 30m, 2h (default: the profile's)", .kind = OPTION_DURATION,
       AT(ttl) },
+    { "checkpoint", 0, "DURATION", "take a checkpoint when files have changed, so often ('undo')",
+      .kind = OPTION_DURATION, AT(checkpoint) },
     { "input", 'i', "NAME=PATH", "an input of the profile; can be repeated", .kind = OPTION_PAIRS,
       AT(inputs), .complete = COMPLETE_FILE },
     { "env", 'e', "NAME[=VALUE]", "set a variable, or pass on ours; can be repeated",
@@ -126,10 +129,19 @@ static void write_create_request(struct json_writer *w, const struct create_opti
     request_mounts_put(mounts, w);
     request_settings_put(&settings, w);
     body_text(w, "ttl", o->ttl);
+    body_text(w, "checkpoint_every", o->checkpoint);
     body_pairs(w, "labels", &o->labels);
     write_text_object(w, "consumer", consumer, COUNT_OF(consumer));
     network_options_write(&o->network, w);
     json_end_object(w);
+}
+
+static void take_first_checkpoint(const struct api_call *c)
+{
+    char id[64];
+
+    if (str_copy(show_string(c->answer, "sandbox_id"), id, sizeof id))
+        checkpoint_take_first(c->verb, c->common, id, "created");
 }
 
 static int run_create(struct api_call *c, void *options_, int argc, char **argv)
@@ -154,6 +166,8 @@ static int run_create(struct api_call *c, void *options_, int argc, char **argv)
     write_create_request(api_call_json(c), o, &mounts);
     c->doing = o->no_wait ? NULL : "creating a sandbox";
     status = api_call_run(c);
+    if (status == 0 && o->checkpoint && !o->no_wait)
+        take_first_checkpoint(c);
     return status ? status : answer_record(c, c->answer, &kind_sandbox_changed);
 }
 

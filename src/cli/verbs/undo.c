@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/own.h"
+#include "cli/checkpoint.h"
 #include "cli/sandbox_pages.h"
 #include "cli/show.h"
 #include "cli/terminal.h"
@@ -164,17 +165,10 @@ static int list_checkpoints(const struct api_call *like, const char *id)
 static int take_one(const struct api_call *like, const struct undo_options *o, const char *id)
 {
     AUTO(api_call_done) struct api_call c;
-    struct json_writer *w;
     long long n;
     int status;
 
-    api_call_init(&c, like->verb, like->common, "POST");
-    api_call_path(&c, "/v1/sandboxes/%s/checkpoints", id);
-    w = api_call_json(&c);
-    json_begin_object(w);
-    json_field_cstr(w, "cause", o->cause ? o->cause : "by hand");
-    json_end_object(w);
-    c.doing = "taking a checkpoint";
+    checkpoint_init(&c, like->verb, like->common, id, o->cause ? o->cause : "by hand");
     status = api_call_run(&c);
     if (status)
         return status;

@@ -89,6 +89,7 @@ struct sandbox {
     /* timers and deadlines; clock_boot() */
     struct loop_timer quiet; /* no program has run since: active → ready */
     struct loop_timer due;
+    struct loop_timer checkpoint_due; /* control/snapshot/checkpoint_timer.c */
     int64_t failed_ns;
     struct idle idle;
 

@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "base/own.h"
 #include "control/sandbox/sandbox.h"
+#include "control/snapshot/checkpoints.h"
 
 #define CHECK_MAX_NS   (60 * NS_PER_S)
 #define USAGE_WAIT_NS  (2 * NS_PER_S)
@@ -57,11 +58,13 @@ void ttl_start(struct sandbox *s)
     s->usage_requested = false;
     s->expiring = false;
     schedule_end(s);
+    checkpoint_timer_start(s);
 }
 
 void ttl_stop(struct sandbox *s)
 {
     loop_timer_stop(&s->due);
+    checkpoint_timer_stop(s);
 }
 
 void ttl_keep_failed(struct sandbox *s)

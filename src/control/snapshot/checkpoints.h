@@ -80,6 +80,10 @@ struct undo_op {
 /* It cannot be cancelled: the owner stays until done. */
 void sandbox_undo(struct sandbox *s, struct undo_op *op);
 
+/* Takes checkpoints at the interval of its request, if it has one, while the sandbox lives. */
+void checkpoint_timer_start(struct sandbox *s); /* it is ready, or was adopted */
+void checkpoint_timer_stop(struct sandbox *s);
+
 /* Removes the checkpoints of a sandbox that is destroyed, and after a start those of sandboxes that
  * the daemon does not know. */
 void checkpoints_remove(struct sandbox *s);

@@ -155,6 +155,7 @@ struct create_request {
     struct request_settings settings;
     int64_t ttl_ns; /* 0: the profile's default */
     enum request_end on_timeout;
+    int64_t checkpoint_ns; /* the interval of its checkpoints; 0: none */
     struct {
         const char *instructions_ref;
         struct json_strs secret_refs;
