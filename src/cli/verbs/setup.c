@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -140,9 +141,21 @@ static int check_client_entry(const struct client_entry *entry, struct err *e)
     return 0;
 }
 
-static int make_client_entry(struct setup *s, struct err *e)
+static int check_setup_options(const struct setup *s, struct err *e)
 {
     struct network_options network = s->o->network;
+    struct daemon_address at;
+    int r = s->o->common.server ? place_find(s->o->common.server, &at, e) : 0;
+
+    if (r >= 0)
+        r = network_options_read(&network, e);
+    if (r >= 0 && s->o->name)
+        r = err_wrap(e, sandbox_name_check(str_from(s->o->name), e), "--name");
+    return r;
+}
+
+static int make_client_entry(struct setup *s, struct err *e)
+{
     int r = find_own_program(s->command, e);
 
     if (r < 0)
@@ -150,17 +163,14 @@ static int make_client_entry(struct setup *s, struct err *e)
     r = find_workspace(s, e);
     if (r < 0)
         return r;
-    r = network_options_read(&network, e);
+    r = check_setup_options(s, e);
     if (r < 0)
         return r;
-    if (s->o->name) {
-        r = sandbox_name_check(str_from(s->o->name), e);
-        if (r < 0)
-            return err_wrap(e, r, "--name");
-    }
     s->entry.command = s->command;
     add_argument(s, "mcp", NULL);
     add_argument(s, "--workspace", s->workspace);
+    if (s->o->common.server)
+        add_argument(s, "--server", s->o->common.server);
     if (s->o->profile)
         add_argument(s, "--profile", s->o->profile);
     if (s->o->name)
@@ -173,6 +183,19 @@ static int make_client_entry(struct setup *s, struct err *e)
 }
 
 /* --- the answer --- */
+
+/* Variables that lead this process to a daemon, and may be missing where the client starts its server. */
+static void note_daemon_variables(const struct setup_options *o)
+{
+    static const char *const names[] = { "SANDBOXER_URL", "SANDBOXER_SOCKET", "SANDBOXER_STATE" };
+
+    for (size_t i = 0; i < COUNT_OF(names) && !o->common.server; i++)
+        if (getenv(names[i]) && getenv(names[i])[0])
+            cli_report(
+                "note: %s is set here; the server uses the same daemon only if the client has "
+                "it in its environment, or with --server",
+                names[i]);
+}
 
 static struct json setup_member(struct str key, const char *text)
 {
@@ -194,6 +217,7 @@ static int answer_setup(const struct api_call *c, const struct setup *s, const c
                          s->backup[0] ? "; the old text is in " : "", s->backup);
     if (status || common_format(c->common) != FORMAT_TEXT || c->common->quiet || s->o->remove)
         return status;
+    note_daemon_variables(s->o);
     if (!daemon_find_in_path(s->client->program, found, sizeof found))
         printf("%s ('%s') is not in PATH\n", s->client->title, s->client->program);
     printf("next: %s\n", s->client->next);
@@ -329,5 +353,5 @@ const struct verb verb_setup = {
     OPTIONS(options, struct setup_options),
     .defaults = &defaults,
     .run = run_setup,
-    .flags = VERB_FORMAT | VERB_QUIET,
+    .flags = VERB_ASKS,
 };
