@@ -97,13 +97,16 @@ def colours_can_be_refused(c):
 def lists_that_are_watched_follow_the_terminal(c):
     with Daemon(c) as d:
         cli = Client(d)
-        cli.create("--name", NAME)
+        for more in ([], [], ["--name", NAME]):
+            cli.create(*more)
         for argv, title, more in ((("list", "-w"), "PROFILE", "LABELS"), (("stats", "-w", "--interval", "50ms"), "CPU", "DENIED")):
             with Screen(cli, *argv, columns=200) as s:
                 for columns in (200, 80, 200):
                     s.resize(columns, 24)
                     s.when(lambda shown, n=columns: sum(title in x for x in shown.splitlines()) == 1 and (more in shown) == (n == 200)
                            and "naaa" in shown and all(len(x) <= n for x in shown.splitlines()), f"one table at {columns} columns")
+                s.resize(200, 4)
+                s.when(lambda shown, t=title: t in shown and "… and 2 more" in shown, "the titles, and a count of what has no room")
                 s.keys("C-c")
                 equal(s.end(), 128 + signal.SIGINT, "status")
             with Screen(cli, *argv, columns=80) as s:

@@ -3,6 +3,7 @@
 
 #include "base/own.h"
 #include "cli/follow.h"
+#include "cli/redraw.h"
 #include "cli/sandbox_pages.h"
 #include "cli/terminal.h"
 #include "cli/verbs/verbs.h"
@@ -52,7 +53,7 @@ static int print_names(const struct api_call *c, const struct json *rows)
     return answer_flush(c);
 }
 
-static int print_all(const struct verb *v, const struct list_options *o, bool clear)
+static int print_all(const struct verb *v, const struct list_options *o, bool redraws)
 {
     const struct sandbox_filter filter = {
         .states = &o->states, .labels = &o->labels, .profile = o->profile, .limit = list_limit(o)
@@ -62,11 +63,9 @@ static int print_all(const struct verb *v, const struct list_options *o, bool cl
 
     if (status)
         return status;
-    if (clear)
-        fputs("\033[H\033[J", stdout);
     if (o->names)
         return print_names(sandbox_pages_call(&p), answer_rows(&p.answer, &kind_sandbox));
-    return answer_list(sandbox_pages_call(&p), &p.answer, &kind_sandbox);
+    return (redraws ? redraw_table : answer_list)(sandbox_pages_call(&p), &p.answer, &kind_sandbox);
 }
 
 static const struct column change_columns[] = {
@@ -88,25 +87,32 @@ static int print_changes(const struct api_call *c, const struct json *events)
     return answer_flush(c);
 }
 
-enum { REDRAW_WAIT_S = 2 }; /* a terminal with another width is noticed after so long */
+enum { REDRAW_WAIT_S = 2 }; /* a terminal of another size is noticed after so long */
 
-/* The list of a terminal, again after each change and in each new width. */
+static uint32_t terminal_area(void)
+{
+    uint16_t rows, columns;
+
+    terminal_size(&rows, &columns);
+    return (uint32_t)rows << 16 | columns;
+}
+
+/* The list of a terminal, again after each change and in each new size. */
 static int redraw_list(const struct verb *v, const struct list_options *o, struct follow *f)
 {
-    unsigned width = terminal_columns(STDOUT_FILENO);
+    uint32_t area = terminal_area(), now;
     int status = print_all(v, o, true);
 
     f->wait_s = REDRAW_WAIT_S;
     while (status == 0) {
         AUTO(api_call_done) struct api_call c;
         const struct json *events;
-        unsigned now;
 
         status = follow_next(f, true, &c, &events);
-        now = terminal_columns(STDOUT_FILENO);
-        if (status == 0 && (now != width || json_first(events) != json_end(events)))
+        now = terminal_area();
+        if (status == 0 && (now != area || json_first(events) != json_end(events)))
             status = print_all(v, o, true);
-        width = now;
+        area = now;
     }
     return status;
 }
@@ -114,7 +120,7 @@ static int redraw_list(const struct verb *v, const struct list_options *o, struc
 static int watch_list(const struct verb *v, const struct list_options *o)
 {
     struct follow f = { .verb = v, .common = &o->common };
-    bool redraws = terminal_can_draw(STDOUT_FILENO) && common_format(&o->common) == FORMAT_TEXT;
+    bool redraws = redraw_available(&o->common) && !o->names;
     int status = follow_skip(&f);
 
     if (status == 0 && redraws)

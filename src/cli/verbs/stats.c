@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/units.h"
+#include "cli/redraw.h"
 #include "cli/sandbox_pages.h"
-#include "cli/terminal.h"
 #include "cli/verbs/verbs.h"
 
 enum { FRAME_MAX = 256 << 10 }; /* bytes of a table that is written at once */
@@ -69,15 +69,14 @@ static int print_stats(const struct api_call *like, const struct stats_options *
         return status;
     if (o->watch && common_format(like->common) != FORMAT_TEXT)
         return print_stats_document(&p, like->common);
-    if (redraws) /* together with the table, in one write */
-        fputs("\033[H\033[J", stdout);
-    return answer_list(sandbox_pages_call(&p), &p.answer, &kind_sandbox_stats);
+    return (redraws ? redraw_table : answer_list)(sandbox_pages_call(&p), &p.answer,
+                                                  &kind_sandbox_stats);
 }
 
 static int run_stats(struct api_call *c, void *options_, int argc, char **argv)
 {
     const struct stats_options *o = options_;
-    bool redraws = o->watch && terminal_can_draw(STDOUT_FILENO);
+    bool redraws = o->watch && redraw_available(&o->common);
     int64_t interval = 0;
     int status;
 
