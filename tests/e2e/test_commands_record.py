@@ -5,6 +5,7 @@
 records of an unknown end, and none without an end."""
 
 import json
+import select
 import signal
 
 from client import Client
@@ -127,6 +128,101 @@ def an_owner_that_floods_is_refused_alone(c):
         equal([r["argv"] for r in records(cli, other, 2)], [["echo", "first"], ["echo", "second"]], "of the other owner")
         ran = sum(a.status == 200 for a in answers)
         equal(len(records(cli, box, ran)), ran, "every program that ran is on record")
+
+
+def shown(cli, *argv):
+    """What `audit commands` shows, the newest first."""
+    lines = cli("audit", "commands", "-o", "json", *argv).expect(0).text.splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def words(rows):
+    return [" ".join(r["argv"]) for r in rows]
+
+
+@test
+def the_verb_filters(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        one, two = cli.create("--name", "one"), cli.create("--name", "two")
+        cli("exec", one, "--", "/bin/echo", "a").expect(0)
+        cli("exec", two, "--", "false").expect(1)
+        d.api.run(two, ["echo", "b"]).expect(200)
+        cli.spawn(two, "exec sleep 1000")
+        wait_for(lambda: len(shown(cli)) == 4, "four records")
+        sleep = "/bin/sh -c 'exec sleep 1000'".replace("'", "")
+        equal(words(shown(cli)), [sleep, "echo b", "false", "/bin/echo a"], "the newest first")
+        equal(words(shown(cli, "one")), ["/bin/echo a"], "of a sandbox, by its name")
+        equal(words(shown(cli, "--failed")), ["false"], "--failed")
+        equal(words(shown(cli, "--status", "1")), ["false"], "--status CODE")
+        equal(words(shown(cli, "--status", "running")), [sleep], "--status OUTCOME")
+        equal(words(shown(cli, "--client", "rest")), ["echo b"], "--client")
+        equal(words(shown(cli, "--program", "e?ho")), ["echo b", "/bin/echo a"], "--program, the last part")
+        equal(words(shown(cli, "--program", "/bin/e*")), ["/bin/echo a"], "--program, a path")
+        equal(words(shown(cli, "--user", f"uid:{c.uid}", "two", "-n", "2")), [sleep, "echo b"], "--user, -n")
+        equal(shown(cli, "--user", "uid:4711"), [], "of another caller")
+        equal(shown(cli, "--until", "1h"), [], "--until")
+        equal(len(shown(cli, "--since", "1h")), 4, "--since")
+        row = shown(cli, "one")[0]
+        equal([row["sandbox_id"], row["owner"], row["actor"]["id"], row["exit_code"], row["outcome"]],
+              [one, f"uid:{c.uid}", f"uid:{c.uid}", 0, "exited"], "a row")
+        check("exit 1" in cli("audit", "commands", "--failed").expect(0).text, "the table")
+        cli("audit", "commands", "--status", "x").expect(2)
+        cli("audit", "commands", "--program", "[").expect(2)
+        cli("destroy", "one").expect(0)
+        equal(words(shown(cli, one)), ["/bin/echo a"], "of a sandbox that is destroyed")
+
+
+@test
+def pages_have_every_record_once(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = d.create()
+        for i in range(30):
+            d.api.run(box, ["echo", str(i)]).expect(200)
+        wait_for(lambda: len(shown(cli)) == 30, "thirty records")
+        seen, before = [], ""
+        while True:
+            page = d.api.get(f"/v1/audit/commands?limit=7{before}").expect(200).json
+            seen += [r["argv"][1] for r in page["commands"]]
+            if "next" not in page:
+                break
+            before = f"&before={page['next']}"
+        equal(seen, [str(i) for i in reversed(range(30))], "pages")
+
+
+@test
+def new_records_can_be_followed(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create()
+        following = cli.start("audit", "commands", "-f", "--program", "echo", "-o", "json")
+
+        def first():
+            d.api.run(box, ["echo", "x"]).expect(200)
+            return select.select([following.stdout], [], [], 0.2)[0]
+        wait_for(first, "a record")
+        d.api.run(box, ["true"]).expect(200)
+        d.api.run(box, ["echo", "last"]).expect(200)
+        rows = iter(lambda: json.loads(following.stdout.readline()), None)
+        seen = next(r for r in rows if r["argv"] != ["echo", "x"])
+        equal([seen["argv"], seen["outcome"]], [["echo", "last"], "exited"], "the next one")
+        following.send_signal(signal.SIGINT)
+        following.wait(20)
+
+
+@test(only="root", because="it is two users")
+def callers_see_their_own(c):
+    with Daemon(c, config='socket: {mode: "0666"}\n') as d:
+        one, two = ApiAs(d, 1000), ApiAs(d, 65534)
+        mine, theirs = one.create(), two.create()
+        one.run(mine, ["echo", "one"]).expect(200)
+        two.run(theirs, ["echo", "two"]).expect(200)
+        everything = "/v1/audit/commands"
+        wait_for(lambda: len(d.api.get(everything).json["commands"]) == 2, "an administrator sees both")
+        equal(words(one.get(everything).expect(200).json["commands"]), ["echo one"], "the first one")
+        equal(words(two.get(everything).expect(200).json["commands"]), ["echo two"], "the second one")
+        two.get(f"/v1/sandboxes/{mine}/audit/commands").expect(404)
 
 
 main()

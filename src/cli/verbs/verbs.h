@@ -32,7 +32,8 @@
     VERB(approvals_list) VERB(approvals_show) VERB(approvals_approve) VERB(approvals_reject)       \
     VERB(approvals_watch)                                                                          \
     VERB(trust_show) VERB(trust_validate) VERB(trust_reload) VERB(trust_explain)                   \
-    VERB(peers_list) VERB(peers_end) VERB(audit_verify) VERB(audit_head) VERB(scan) VERB(verify)
+    VERB(peers_list) VERB(peers_end) VERB(audit_verify) VERB(audit_head)            \
+    VERB(audit_commands) VERB(scan) VERB(verify)
 #define VERBS_MACHINE(VERB)                                                                        \
     VERB(daemon_status) VERB(daemon_start) VERB(daemon_stop) VERB(daemon_restart)                  \
     VERB(daemon_reload) VERB(daemon_logs) VERB(daemon_listen)                                      \

@@ -221,7 +221,7 @@ void commands_each_running(struct control *c, command_each_fn *each, void *user)
     for (struct link *m = list_last(all); m && seen < EACH_MAX; m = list_before(all, m), seen++) {
         struct command_run *r = container_of(m, struct command_run, open);
         struct event_record event;
-        const struct command_row row = { &event, &r->command };
+        const struct command_row row = { 0, &event, &r->command };
 
         if (r->ended)
             continue;

@@ -121,7 +121,7 @@ static const struct json_field actor_fields[] = {
 
 static const struct json_field row_fields[] = {
     { "id", JSON_KIND_TEXT, OF_COMMAND(id), .required = true },
-    { "seq", JSON_KIND_INT, OF_EVENT(seq), .optional = true },
+    { "seq", JSON_KIND_INT, JSON_AT(struct command_row, seq), .optional = true },
     { "sandbox_id", JSON_KIND_CHARS, OF_EVENT(sandbox), .required = true },
     { "owner", JSON_KIND_CHARS, OF_EVENT(owner), .required = true },
     { "started_at", JSON_KIND_TEXT, .write = write_started_at },

@@ -59,7 +59,8 @@ bool command_failed(const struct command *c);
 
 /* A row of a list. */
 struct command_row {
-    const struct event_record *event; /* seq 0: it runs, and has no such event yet */
+    int64_t seq; /* of its command.ended; 0: it runs */
+    const struct event_record *event;
     const struct command *command;
 };
 extern const struct json_shape command_answer;

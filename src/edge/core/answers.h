@@ -80,10 +80,10 @@ struct bytes_answer bytes_answer(struct str data, struct buf *room); /* `room` h
 
 typedef const struct json_shape *const answer_shapes[];
 extern answer_shapes answers_approvals, answers_audit, answers_call, answers_checkpoints,
-    answers_collected, answers_daemon, answers_egress, answers_egress_log, answers_events,
-    answers_expire, answers_files, answers_hosts, answers_images, answers_meta, answers_peers,
-    answers_ports, answers_processes, answers_profiles, answers_sandbox, answers_sandboxes,
-    answers_secrets, answers_snapshots, answers_ssh, answers_stats, answers_sync, answers_tokens,
-    answers_trust;
+    answers_collected, answers_commands, answers_daemon, answers_egress, answers_egress_log,
+    answers_events, answers_expire, answers_files, answers_hosts, answers_images, answers_meta,
+    answers_peers, answers_ports, answers_processes, answers_profiles, answers_sandbox,
+    answers_sandboxes, answers_secrets, answers_snapshots, answers_ssh, answers_stats, answers_sync,
+    answers_tokens, answers_trust;
 
 #endif

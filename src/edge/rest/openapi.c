@@ -15,6 +15,10 @@ static const struct {
 } parameters[] = {
     { "after", "integer", "Only events after this sequence number." },
     { "all", "boolean", "Include decided calls." },
+    { "before", "integer", "Only records before this sequence number: `next` of the last page." },
+    { "caller", "string",
+      "Only programs of this caller: uid:UID, a token's id or name, or the sandbox's owner." },
+    { "client", "string", "Only programs by this interface: cli, rest, mcp, e2b, daytona or ssh." },
     { "close", "boolean", "Close stdin after the body." },
     { "cursor", "string", "Where the last page ended: its next_cursor." },
     { "follow", "boolean", "Continue with new output." },
@@ -47,7 +51,10 @@ static const struct {
       "Only records before this time (RFC 3339), or until this long ago (10m)." },
     { "host", "string", "Only decisions on this host: its name or address." },
     { "action", "string", "Only decisions with this result: denied or allowed." },
-    { "program", "string", "Only decisions on this program: its path inside, or its last part." },
+    { "program", "string",
+      "Only this program: its path inside, or its last part; of commands, also a pattern." },
+    { "failed", "boolean", "Only programs that ended in another way than with the exit code 0." },
+    { "status", "string", "Only programs with this exit code or outcome, such as timed_out." },
     { "expect", "string", "SEQ:DIGEST of an event, as /v1/audit/head returns them." },
     { "usage", "boolean", "Take a sample of its use of the machine, and add it." },
     { "user", "string", "User to act as: a name, UID or UID:GID; default: root." },
@@ -248,7 +255,7 @@ static const struct json_shape *const *const answers[] = {
     answers_hosts,     answers_images,     answers_meta,    answers_peers,       answers_ports,
     answers_processes, answers_profiles,   answers_sandbox, answers_sandboxes,   answers_secrets,
     answers_snapshots, answers_ssh,        answers_stats,   answers_sync,        answers_tokens,
-    answers_trust,     trust_answers,      answers_daemon,
+    answers_trust,     trust_answers,      answers_daemon,  answers_commands,
 };
 
 #define INFO                                                                                       \
