@@ -14,6 +14,7 @@ from harness import check, equal, main, test, wait_for
 from tiny_yaml import read
 
 EMBEDDED = {"SANDBOXER_NO_DAEMON": "1"}
+RUN_PROFILE = "id: profile.run\nversion: 2\nresources: {memory_mb: 256, pids: 128, disk_mb: 32}\n"
 JOB = "curl -sS http://api.example.com/x; curl -sS --noproxy '*' http://other.example.com/y"
 LEARNED = """version: 1
 network_policies:
@@ -158,6 +159,58 @@ def names_that_carry_data_are_left_out(c):
         check("t.example.com" not in seen.text and "api.example.com" in seen.text, seen.text)
         seen = learn(w, c, "--ceiling", "public", "--include-suspicious", script=script).expect(0)
         check(names[0] in seen.text, seen.text)
+
+
+@test
+def programs_are_named_where_that_is_asked_for(c):
+    with world() as w:
+        made = c.dir / "made.yaml"
+        learn(w, c, "--ceiling", "public", "--programs", "--write", made).expect(0)
+        found = read(made.read_text())["network_policies"]["learned"]["endpoints"]
+        equal([e["host"] for e in found], ["api.example.com", "other.example.com"], "hosts")
+        check(all([os.path.basename(b) for b in e["binaries"]] == ["curl"] for e in found), str(found))
+        run(w, c, made, JOB).expect(0, out=b"hello\n" * 2, err=b"")
+        seen = run(w, c, made, "python3 -c 'import urllib.request as u; u.urlopen(\"http://api.example.com/\")'")
+        check(seen.code == 1 and b"api.example.com:80 (binary_not_allowed)" in seen.err, str(seen))
+
+
+@test
+def a_flood_of_names_below_one_domain_is_left_out(c):
+    script = "for i in $(seq 40); do curl -sS http://n$i.flood.example.com/; done; curl -sS http://api.example.com/"
+    with world() as w:
+        w.dns.names.update({f"n{i}.flood.example.com": [PUBLIC] for i in range(1, 41)})
+        answer = json.loads(learn(w, c, "--ceiling", "public", "--merge", "2", "-o", "json", script=script).expect(0).out)
+        equal([a["endpoint"] for a in answer["added"]], ["api.example.com"], "destinations")
+        equal((len(answer["left_out"]), answer["connections"]), (40, 41), "names left out, connections")
+
+
+@test
+def hostile_names_are_counted_and_never_written(c):
+    script = """
+import socket
+for host in ("a.example.com\\n    - {host: evil.example}", "'x'", "a b", "%0a", "a..b", "*.example.com", "[::1", "x" * 300, "\\x1b[2J"):
+    s = socket.create_connection(("127.0.0.1", 3128), 20)
+    s.sendall(b"CONNECT " + host.encode() + b":443 HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
+    s.recv(1)
+"""
+    c.write("hostile.py", script.replace("\\\\", "\\"))
+    with world() as w:
+        seen = w.execute(c, [c.program(), "egress", "learn", "--resolver", RESOLVER, "--ceiling", "public", "--include-denied",
+                             "--include-suspicious", "--mount", f"{c.dir / 'hostile.py'}:/tmp/hostile.py", "--", "python3", "/tmp/hostile.py"],
+                         env=EMBEDDED)
+        equal((seen.code, seen.out), (0, b"version: 1\nnetwork_policies: {}\n"), str(seen))
+        check(b"\x1b" not in seen.err, "nothing acts on the terminal")
+
+
+@test
+def a_daemon_that_runs_the_command_keeps_the_same_record(c):
+    with world() as w:
+        c.write("daemon/profiles/profile.run.yaml", RUN_PROFILE)
+        with Inside(c, w) as d:
+            seen = w.execute(c, [c.program(), "egress", "learn", "--ceiling", "public", "--", "sh", "-c", JOB],
+                             env={"SANDBOXER_SOCKET": str(d.socket), "SANDBOXER_STATE": str(d.state)})
+            equal((seen.code, seen.out.decode()), (0, LEARNED), str(seen))
+            equal(len([box for box in d.list("?state=all&limit=1000") if box["profile"] == "profile.run"]), 1, "runs of the daemon")
 
 
 @test

@@ -188,7 +188,11 @@ static int send_worker_add(struct network *n, struct err *e)
 static int send_texts(struct network *n, struct err *e)
 {
     struct wire_texts m = {
-        .generation = 1, .has_file = n->file >= 0, .has_allow = n->items >= 0, .spent = n->life > 0
+        .generation = 1,
+        .has_file = n->file >= 0,
+        .has_allow = n->items >= 0,
+        .spent = n->life > 0,
+        .identify = n->options->identify,
     };
     int fds[2];
     size_t n_fds = 0;

@@ -14,6 +14,7 @@ enum { NETWORK_RESOLVERS_MAX = 3 };
 
 struct network_options {
     struct option_list allow;     /* HOST[:PORT] … */
+    bool identify;                /* record the program of every connection */
     bool packages;                /* and the hosts of package managers */
     const char *policy;           /* a file, "-" is stdin; NULL: none */
     struct option_list resolvers; /* ADDRESS[:PORT]; none: the host's */

@@ -33,7 +33,7 @@ static const struct option_spec learn_options[] = {
     { "apply", 0, NULL, "give the sandbox ID the policy at once, as 'egress set' does", AT(apply) },
     { "merge", 0, "N", "propose *.DOMAIN in place of N or more names directly below a domain",
       .kind = OPTION_COUNT, AT(merge), .least = 2, .most = 1000 },
-    { "programs", 0, NULL, "name the programs that connected, where the log has them",
+    { "programs", 0, NULL, "name the programs that connected; of ID, where the log has them",
       AT(programs) },
     { "include-suspicious", 0, NULL, "also propose names that look as if they carried data",
       AT(suspicious) },
@@ -188,6 +188,7 @@ static int learn_command(struct api_call *c, struct learn_options *o, int argc, 
     if (r < 0)
         return api_call_failed(c, &e);
     o->run.network.record = &l.log;
+    o->run.network.identify = o->programs;
     o->run.quiet = true; /* the report says more */
     status = run_with_stderr(c, o, argc, argv, &e);
     if (status < 0 || receive_proposal(c, &l, &e) < 0)

@@ -131,6 +131,7 @@ static const char *local_option(const struct run_options *o)
         { o->kernel, "--kernel" },
         { o->network.resolvers.n, "--resolver" },
         { o->network.upstream, "--upstream" },
+        { o->network.identify, "--programs" },
     };
 
     for (size_t i = 0; i < COUNT_OF(all); i++)

@@ -196,6 +196,10 @@ void authorize_known(struct authorization *a, const struct egress_who *who)
     struct egress_decision *d = &a->lease->decision;
 
     a->who_ = NULL;
+    if ((!who || !who->known) && !d->match.needs_identity) { /* only the record would have it */
+        resolve_intent(a);
+        return;
+    }
     if (!who || !who->known) {
         (void)DENY(d, 403, "identity_unknown", "Connect from a program that the rule names.",
                    "A rule names programs, and the program that connects to %s:%u could not be "
@@ -222,9 +226,12 @@ void authorize_start(struct authorization *a, struct egress_box *b, const struct
     a->done_ = done;
     a->who_ = NULL;
     d = &a->lease->decision;
-    if (check_policy(b, d) && query_policy(&a->lease->intent, d))
-        resolve_intent(a);
-    else if (!d->match.needs_identity)
+    if (check_policy(b, d) && query_policy(&a->lease->intent, d)) {
+        if (b->identify && who)
+            who->request(a);
+        else
+            resolve_intent(a);
+    } else if (!d->match.needs_identity)
         deny_authorization(a);
     else if (who)
         who->request(a);

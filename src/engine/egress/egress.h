@@ -89,6 +89,7 @@ struct egress_box {
     struct egress_snapshot *snapshot; /* NULL: everything is denied */
     char flaw[EGRESS_FLAW_TEXT];      /* the reason, if the last policy was invalid; may be empty */
     uint64_t generation;
+    bool identify; /* programs are recorded where the policy does not depend on them, too */
     /* when the next entry of the policy expires, by the wall clock; INT64_MAX: never */
     int64_t expires;
     struct loop_timer expiry;

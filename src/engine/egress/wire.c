@@ -89,6 +89,13 @@ static int check_lack(uint32_t lack, struct err *e)
     return lack < WIRE_LACKS_ ? 0 : err_set(e, ERR_INVALID, "unknown audit quota %u", lack);
 }
 
+static int check_wire_texts(const struct wire_texts *m, struct err *e)
+{
+    if (m->identify > 1)
+        return err_set(e, ERR_INVALID, "identify must be 0 or 1");
+    return check_wire_text(m->name, sizeof m->name, e);
+}
+
 int wire_check(const void *message, size_t n, struct err *e)
 {
     const struct wire_head *h = message;
@@ -106,8 +113,7 @@ int wire_check(const void *message, size_t n, struct err *e)
         return check_wire_text(((const struct wire_failed *)message)->msg,
                                sizeof((struct wire_failed *)0)->msg, e);
     if (h->type == WIRE_TEXTS)
-        return check_wire_text(((const struct wire_texts *)message)->name,
-                               sizeof((struct wire_texts *)0)->name, e);
+        return check_wire_texts(message, e);
     if (h->type == WIRE_ADD && add->has_chain_key > 1)
         return err_set(e, ERR_INVALID, "has_chain_key must be 0 or 1");
     if (h->type == WIRE_ADD)

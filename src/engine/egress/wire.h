@@ -117,8 +117,8 @@ struct wire_texts {
     uint64_t generation;
     uint32_t has_file, has_allow; /* items: one per line */
     uint32_t spent;               /* another worker had the policy: all uses are spent */
-    uint32_t pad;
-    char name[WIRE_PATH_MAX]; /* of the file, for error messages */
+    uint32_t identify;            /* 1: record the program of every connection, if it is known */
+    char name[WIRE_PATH_MAX];     /* of the file, for error messages */
 };
 
 struct wire_failed {

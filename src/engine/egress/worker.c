@@ -238,6 +238,8 @@ static int serve_policy(struct worker *w, const void *message, struct ipc_fds *f
         egress_box_note_flaw(member->box, e->msg);
         return r;
     }
+    if (m->head.type == WIRE_TEXTS)
+        member->box->identify = ((const struct wire_texts *)message)->identify;
     egress_box_set_policy(member->box, s);
     send_usage(w, member); /* reports the audit record up to here */
     send_box_message(w, WIRE_APPLIED, m->id, m->generation);

@@ -418,6 +418,37 @@ TEST(programs_are_asked_about_only_where_a_rule_names_them)
     world_end();
 }
 
+/* For a record of programs; a connection of an unknown one is allowed as it would be without. */
+TEST(a_box_that_identifies_asks_about_every_allowed_connection)
+{
+    struct box_world *w = world_start(WEB PROGRAMS);
+    struct egress_intent i = world_intent("api.example.com:443");
+    struct egress_who curl = { .known = true, .pid = 7, .binary = "/usr/bin/curl" };
+    const struct egress_who *const answers[] = { &curl, NULL };
+    struct authorization a;
+
+    w->egress.who = &fake_who;
+    w->box->identify = true;
+    w->names[0].name = "api.example.com";
+    w->names[0].addresses[0] = "93.184.216.34";
+    for (size_t k = 0; k < COUNT_OF(answers); k++) {
+        a = (struct authorization){ 0 };
+        asking = NULL;
+        done_ = false;
+        authorize_start(&a, w->box, &i, on_done);
+        CHECK(asking == &a);
+        authorize_known(&a, answers[k]);
+        world_run(&done_);
+        CHECK_INT(a.lease->decision.verdict, EGRESS_ALLOWED);
+        CHECK_INT(a.lease->decision.who.known, answers[k] != NULL);
+        lease_free(a.lease);
+    }
+    asking = NULL;
+    expect("evil.example.com:443", "policy_denied", 403);
+    CHECK(!asking);
+    world_end();
+}
+
 TEST(cancelling_in_every_state_lets_go)
 {
     struct box_world *w = world_start(WEB PROGRAMS);
