@@ -5,6 +5,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "cli/clients/clients.h"
 #include "cli/verb.h"
 
 const char completion_shells[] = "bash zsh fish";
@@ -31,6 +32,19 @@ static const struct {
 static const char *words_of(enum complete complete, const char *words)
 {
     return words ? words : complete == COMPLETE_VERB ? "$verbs" : "";
+}
+
+/* The fixed words that are arguments of a verb; NULL: there are none. */
+static const char *argument_words(const struct verb *v)
+{
+    static const struct {
+        const char *verb, *words;
+    } all[] = { { "completion", completion_shells }, { "setup", client_names } };
+
+    for (size_t i = 0; i < COUNT_OF(all); i++)
+        if (strcmp(v->name, all[i].verb) == 0)
+            return all[i].words;
+    return NULL;
 }
 
 /* The verbs by each of their names and aliases. */
@@ -148,7 +162,7 @@ static void bash_verb(FILE *to, const struct spelling *s)
             fprintf(to, "-%c ", o->letter);
     }
     fputs("\"; return ;;\n        *)\n", to);
-    bash_complete(to, v->complete, strcmp(v->name, "completion") == 0 ? completion_shells : NULL);
+    bash_complete(to, v->complete, argument_words(v));
     fputs("        esac ;;\n", to);
 }
 
@@ -250,7 +264,7 @@ static void zsh_verb(FILE *to, const struct spelling *s)
             zsh_spelling(to, o, "-");
     }
     fputs(" \\\n            '*: :", to);
-    zsh_action(to, v->complete, strcmp(v->name, "completion") == 0 ? completion_shells : NULL);
+    zsh_action(to, v->complete, argument_words(v));
     fputs("' ;;\n", to);
 }
 
@@ -338,7 +352,7 @@ static void fish_verb(FILE *to, size_t at)
         fish_option(to, s, o);
     fprintf(to, "complete -c sandboxer -n '__sandboxer_at " STR_FMT "'%s", STR_ARG(s->text),
             sources[v->complete].files ? " -F" : "");
-    fish_source(to, v->complete, strcmp(v->name, "completion") == 0 ? completion_shells : NULL);
+    fish_source(to, v->complete, argument_words(v));
     fputc('\n', to);
 }
 

@@ -215,8 +215,8 @@ static void print_cell_row(FILE *to, const struct table_style *style, const stru
 
 enum { NARROW = 8 };
 
-/* Makes the widest of the columns that may be cut narrower, until the table fits or all are narrow: what
- * is too long then is not shown. */
+/* Makes the widest of the columns that may be cut narrower, until the table fits or all are narrow. The
+ * rest of a line that is too long then is not shown. */
 static void fit_columns(struct cells *t, const struct table_style *style)
 {
     size_t total = 0, widest;

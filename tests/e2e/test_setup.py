@@ -127,7 +127,7 @@ def no_link_of_a_project_is_followed(c):
 @test
 def mistakes_are_named(c):
     p = Place(c)
-    p("emacs").expect(2, says="'emacs' is not one of: claude-code, cursor, codex, gemini, vscode")
+    p("emacs").expect(2, says="'emacs' is not one of: claude-code cursor codex gemini vscode")
     p().expect(2)
     p("codex", "--user", "--project").expect(2, says="do not go together")
     p("codex", "--print", "--remove").expect(2, says="do not go together")
@@ -136,6 +136,8 @@ def mistakes_are_named(c):
     p("codex", "--name", "Not A Name").expect(2, says="--name")
     p("codex", "--workspace", "nowhere").expect(2, says="--workspace: nowhere: No such file")
     p("codex", "--workspace", "/etc/passwd:ro").expect(2, says="not a directory")
+    c.mkdir(c.dir / "${HOME}")
+    p("gemini", "--workspace", str(c.dir / "${HOME}")).expect(2, says="'\\$'")
     p("codex", "--allow", "a\nb").expect(2, says="control character")
     p("cursor", "--user").expect(2, says="--workspace DIR, or use --project")
     equal((p.names(), os.listdir(p.home)), ([], []), "nothing is made")

@@ -32,17 +32,18 @@ const struct client clients[] = {
     { .name = "gemini", .title = "Gemini CLI", .program = "gemini",
       .files = { ".gemini/settings.json", ".gemini/settings.json" },
       .servers = "mcpServers", .dialect = { .comments = true }, .workspace = { ".", "." },
-      .next = "start gemini in the project; 'gemini mcp list' shows the server" },
+      .next = "start gemini in the project, a trusted folder; 'gemini mcp list' shows the server" },
     { .name = "vscode", .title = "VS Code", .program = "code",
       .files = { ".vscode/mcp.json", ".config/Code/User/mcp.json" },
       .home_variable = "XDG_CONFIG_HOME", .home_file = "Code/User/mcp.json",
       .servers = "servers", .type = "stdio",
       .dialect = { .comments = true, .trailing_commas = true },
       .workspace = { "${workspaceFolder}", "${workspaceFolder}" },
-      .next = "open the project in VS Code and start the server in the view 'MCP: List Servers'" },
+      .next = "open the project in VS Code and start the server with its command 'MCP: List Servers'" },
 };
 /* clang-format on */
 const size_t client_count = COUNT_OF(clients);
+const char client_names[] = "claude-code cursor codex gemini vscode";
 
 const struct client *client_find(const char *name)
 {

@@ -25,11 +25,12 @@ struct client {
     struct json_dialect dialect;
     /* The directory of the project, in its terms; NULL: a directory must be named. */
     const char *workspace[CLIENT_SCOPES];
-    const char *next; /* what to do next, a sentence */
+    const char *next; /* the next step of the person, a sentence */
 };
 
 extern const struct client clients[];
 extern const size_t client_count;
+extern const char client_names[]; /* of all of them, separated by blanks */
 
 const struct client *client_find(const char *name); /* NULL: unknown */
 
@@ -52,7 +53,7 @@ struct client_entry {
  * kind. */
 int client_add(const struct client *c, struct str text, const struct client_entry *entry,
                struct buf *out, struct err *e);
-/* The same without our entry. 0: there is none. */
+/* The same without our entry. 0: it is not there. */
 int client_remove(const struct client *c, struct str text, struct buf *out, struct err *e);
 
 #endif

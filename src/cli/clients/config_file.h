@@ -14,7 +14,7 @@
 struct config_file {
     char path[PATH_MAX]; /* absolute */
     char name[NAME_MAX + 1];
-    int dir; /* its directory; -1: there is none yet */
+    int dir; /* its directory; -1: it does not exist yet */
     bool exists;
     struct stat st; /* when it was read */
     struct buf text;

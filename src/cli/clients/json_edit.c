@@ -197,7 +197,7 @@ static bool has_newline(struct str text, size_t from, size_t to)
     return memchr(text.p + from, '\n', to - from) != NULL;
 }
 
-/* What the document as a whole does. */
+/* The habits of the whole document. */
 static void learn_layout(const struct edit *d, struct layout *l)
 {
     size_t brace = skip_blanks(d->plain, 0), first = skip_blanks(d->plain, brace + 1), colon;

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* What a program accepts beyond RFC 8259. */
+/* Extensions of RFC 8259 that a program accepts. */
 struct json_dialect {
     bool comments;
     bool trailing_commas;

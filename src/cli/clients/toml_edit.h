@@ -26,7 +26,7 @@ struct toml_table {
 int toml_edit_set(struct str text, struct toml_table table, const struct toml_pair *pairs, size_t n,
                   struct buf *out, struct err *e);
 
-/* The same without the table and the tables in it. 0: there is none. */
+/* The same without the table and the tables in it. 0: it is not there. */
 int toml_edit_remove(struct str text, struct toml_table table, struct buf *out, struct err *e);
 
 /* Whether the table has this key: 1 or 0. */

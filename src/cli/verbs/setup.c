@@ -126,17 +126,26 @@ static void add_argument(struct setup *s, const char *option, const char *value)
         s->entry.arguments[s->entry.n++] = value;
 }
 
-/* The texts go into files of others, and onto terminals. */
-static int check_client_entry(const struct client_entry *entry, struct err *e)
+/* The texts go into files of others, and onto terminals. Most clients replace variables in them: only
+ * our own word for the project may hold one. */
+static int check_client_entry(const struct setup *s, struct err *e)
 {
+    const char *usual = s->client->workspace[s->scope];
+    const struct client_entry *entry = &s->entry;
+
     for (size_t i = 0; i <= entry->n; i++) {
         const char *text = i < entry->n ? entry->arguments[i] : entry->command;
+        bool ours = text == s->workspace && usual && str_starts(str_from(text), str_from(usual));
 
         if (!str_is_utf8(str_from(text)))
             return err_set(e, ERR_INVALID, "an argument is not UTF-8");
         for (const char *c = text; *c; c++)
             if ((unsigned char)*c < 0x20 || *c == 0x7F)
                 return err_set(e, ERR_INVALID, "an argument has a control character");
+        if (strchr(text, '$') && !ours)
+            return err_set(e, ERR_INVALID,
+                           "'%.100s' has a '$', which clients replace by the value of a variable",
+                           text);
     }
     return 0;
 }
@@ -179,7 +188,7 @@ static int make_client_entry(struct setup *s, struct err *e)
         add_argument(s, "--allow", s->o->network.allow.p[i]);
     if (s->o->network.packages)
         add_argument(s, "--allow-packages", NULL);
-    return check_client_entry(&s->entry, e);
+    return check_client_entry(s, e);
 }
 
 /* --- the answer --- */
@@ -303,16 +312,6 @@ static int run_setup_file(const struct api_call *c, struct setup *s)
     return r < 0 ? status_of_setup(c->verb, &e) : answer_setup(c, s, result);
 }
 
-static int misuse_client(const struct verb *v, const char *name)
-{
-    char words[128] = "";
-
-    for (size_t i = 0; i < client_count; i++)
-        snprintf(words + strlen(words), sizeof words - strlen(words), "%s%s", i ? ", " : "",
-                 clients[i].name);
-    return verb_misused(v, "'%s' is not one of: %s", name, words);
-}
-
 static int run_setup(struct api_call *c, void *options_, int argc, char **argv)
 {
     struct setup_options *o = options_;
@@ -320,7 +319,7 @@ static int run_setup(struct api_call *c, void *options_, int argc, char **argv)
     struct err e;
 
     if (!s.client)
-        return misuse_client(c->verb, argv[0]);
+        return verb_misused(c->verb, "'%s' is not one of: %s", argv[0], client_names);
     if (o->project && o->user)
         return verb_misused(c->verb, "--project and --user do not go together");
     if (o->print && o->remove)

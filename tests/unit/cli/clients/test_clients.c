@@ -43,6 +43,17 @@ TEST(clients_have_files_everywhere)
     CHECK(client_find("emacs") == NULL);
 }
 
+TEST(clients_have_names)
+{
+    struct str rest = str_from(client_names), name;
+
+    for (size_t i = 0; i < client_count; i++) {
+        rest = str_cut(rest, ' ', &name);
+        CHECK_STR(name, clients[i].name);
+    }
+    CHECK(rest.p == NULL);
+}
+
 TEST(clients_get_an_entry_in_their_form)
 {
     check_add("codex", "",
