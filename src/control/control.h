@@ -265,6 +265,8 @@ void sandbox_resume_for(struct sandbox *s, const struct actor *who, int64_t dura
  * it. */
 void sandbox_stop(struct sandbox *s, const struct actor *who, struct sandbox_op *op);
 bool sandbox_stopped(const struct sandbox *s); /* and not only paused */
+/* It is paused because its lifetime was over (on_timeout of its request). */
+bool sandbox_timed_out(const struct sandbox *s);
 
 /* Settings for an idle sandbox. */
 struct sandbox_rest {

@@ -172,6 +172,7 @@ void peer_caller(const struct peer *p, struct caller *ret)
         ret->labels = p->record.labels;
     }
     snprintf(ret->owner, sizeof ret->owner, "%s", p->record.owner);
+    memcpy(ret->also, p->workspace.sandbox, sizeof ret->also);
 }
 
 /* --- the watchdog --- */

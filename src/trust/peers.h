@@ -26,9 +26,17 @@ enum {
     PEER_TOKEN_MAX = 64,
 };
 
+/* The sandbox with the workspace that the person who began the session granted to it: of that
+ * person, not of the peer, which sees it. */
+struct peer_workspace {
+    char sandbox[ID_MAX]; /* "": none */
+    bool network;         /* the person may approve networks, and thereby approved its own */
+};
+
 struct peer {
     struct peer_record record;
     unsigned refs;
+    struct peer_workspace workspace;
     bool is_token;       /* the implicit peer of a token; has the token's id */
     bool left;           /* the client left; it may return within the grace period */
     struct trust *trust; /* NULL: closed */

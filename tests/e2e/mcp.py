@@ -21,6 +21,17 @@ NEW = "2026-07-28"
 ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 META = {"io.modelcontextprotocol/protocolVersion": NEW, "io.modelcontextprotocol/clientCapabilities": {}}
 
+# What all vendors of models take in a schema; each property has one type.
+KEYWORDS = {
+    "string": {"enum", "minLength", "maxLength", "pattern"},
+    "integer": {"minimum", "maximum"},
+    "number": {"minimum", "maximum"},
+    "boolean": set(),
+    "array": {"items", "minItems", "maxItems"},
+    "object": {"properties", "required", "additionalProperties", "minProperties", "maxProperties"},
+}
+NAME_MAX = 60  # of Cursor, for the names of the server and the tool together
+
 
 class Lines:
     """`sandboxer mcp` with a test at its other end."""
@@ -31,12 +42,15 @@ class Lines:
 
     def __enter__(self):
         self.process = self.c.start([self.c.program(), "mcp", *self.argv], env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self.heard = queue.Queue()
-        threading.Thread(target=self.hear, daemon=True).start()
+        self.listen()
         return self
 
     def __exit__(self, *_):
         self.close()
+
+    def listen(self):
+        self.heard = queue.Queue()
+        threading.Thread(target=self.hear, daemon=True).start()
 
     def close(self):
         with contextlib.suppress(OSError):
@@ -199,3 +213,32 @@ def script(c, place, name, text, argv, program="node", **env):
     result = c.execute([program, file, *argv], env={"PATH": os.environ["PATH"], **env}, seconds=120)
     check(result.code == 0, f"{name}: {result}")
     return [json.loads(line) for line in result.text.splitlines() if line.startswith(("{", "["))]
+
+
+def check_schema(schema, path):
+    kind = schema.get("type")
+    check(isinstance(kind, str) and kind in KEYWORDS, f"{path}: its type is {kind!r}")
+    unknown = schema.keys() - KEYWORDS[kind] - {"type", "description", "default"}
+    check(not unknown, f"{path}: {sorted(unknown)}")
+    if "enum" in schema:
+        check(schema["enum"] and all(isinstance(v, str) and v for v in schema["enum"]), f"{path}: enum {schema['enum']}")
+    if kind == "array":
+        check_schema(schema["items"], f"{path}[]")
+    if kind == "object" and "properties" in schema:
+        check(schema["additionalProperties"] is False, f"{path}: it is open")
+        required = set(schema.get("required", ()))
+        check(required <= schema["properties"].keys(), f"{path}: {required} are required")
+        for name, inner in schema["properties"].items():
+            check_schema(inner, f"{path}.{name}")
+    elif kind == "object":
+        equal(schema["additionalProperties"], {"type": "string"}, f"the values of {path}")
+
+
+def check_tool_schemas(tools):
+    for tool in tools:
+        check(len("sandboxer" + tool["name"]) < NAME_MAX, f"{tool['name']}: the name is long")
+        for part in ("inputSchema", "outputSchema"):
+            equal(tool[part]["type"], "object", f"the {part} of {tool['name']}")
+            check_schema(tool[part], f"{tool['name']}.{part}")
+        for name, schema in tool["inputSchema"]["properties"].items():
+            check(schema.get("description"), f"{tool['name']}.{name} is not described")

@@ -16,7 +16,7 @@ import time
 from client import Client
 from daemon import Daemon
 from harness import check, equal, main, test, wait_for
-from mcp import META, NEW, VERSION, Lines, Web, events
+from mcp import META, NEW, VERSION, Lines, Web, check_tool_schemas, events
 from tcp import serving
 
 # Whether they only read, destroy, do the same when called again, reach beyond this machine.
@@ -29,16 +29,6 @@ TOOLS = {
     "sandbox_destroy": (False, True, True, False),
     "sandbox_list": (True, False, True, False),
 }
-# What all vendors of models take in a schema; each property has one type.
-KEYWORDS = {
-    "string": {"enum", "minLength", "maxLength", "pattern"},
-    "integer": {"minimum", "maximum"},
-    "number": {"minimum", "maximum"},
-    "boolean": set(),
-    "array": {"items", "minItems", "maxItems"},
-    "object": {"properties", "required", "additionalProperties", "minProperties", "maxProperties"},
-}
-NAME_MAX = 60  # of Cursor, for the names of the server and the tool together
 PROPERTIES = {"isolation_level", "cold_start_ms", "language_support", "egress_policy", "attestation"}
 WAIT = "until [ -e /tmp/go ]; do sleep 0.05; done; "  # inside, for what a test does
 INITIALIZE = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -90,35 +80,6 @@ def a_model_makes_uses_and_ends_a_sandbox(c):
         check(listed["provider_version"], "no provider_version")
         equal(m.tool("sandbox_destroy", sandbox_id=box)["state"], "destroyed", "its state")
         equal(m.tool("sandbox_list")["sandboxes"], [], "the list afterwards")
-
-
-def check_schema(schema, path):
-    kind = schema.get("type")
-    check(isinstance(kind, str) and kind in KEYWORDS, f"{path}: its type is {kind!r}")
-    unknown = schema.keys() - KEYWORDS[kind] - {"type", "description", "default"}
-    check(not unknown, f"{path}: {sorted(unknown)}")
-    if "enum" in schema:
-        check(schema["enum"] and all(isinstance(v, str) and v for v in schema["enum"]), f"{path}: enum {schema['enum']}")
-    if kind == "array":
-        check_schema(schema["items"], f"{path}[]")
-    if kind == "object" and "properties" in schema:
-        check(schema["additionalProperties"] is False, f"{path}: it is open")
-        required = set(schema.get("required", ()))
-        check(required <= schema["properties"].keys(), f"{path}: {required} are required")
-        for name, inner in schema["properties"].items():
-            check_schema(inner, f"{path}.{name}")
-    elif kind == "object":
-        equal(schema["additionalProperties"], {"type": "string"}, f"the values of {path}")
-
-
-def check_tool_schemas(tools):
-    for tool in tools:
-        check(len("sandboxer" + tool["name"]) < NAME_MAX, f"{tool['name']}: the name is long")
-        for part in ("inputSchema", "outputSchema"):
-            equal(tool[part]["type"], "object", f"the {part} of {tool['name']}")
-            check_schema(tool[part], f"{tool['name']}.{part}")
-        for name, schema in tool["inputSchema"]["properties"].items():
-            check(schema.get("description"), f"{tool['name']}.{name} is not described")
 
 
 @test(**ONCE)

@@ -12,6 +12,8 @@
 #include "base/id.h"
 #include "base/io.h"
 #include "base/own.h"
+#include "cli/agent/agent.h"
+#include "cli/mcp_workspace.h"
 #include "cli/stream.h"
 #include "cli/verbs/verbs.h"
 
@@ -26,6 +28,7 @@ enum { SWITCHED = 101 };
 struct mcp_options {
     struct common common;
     const char *session;
+    struct mcp_workspace_options workspace;
 };
 
 #define AT(member) .at = offsetof(struct mcp_options, member)
@@ -33,6 +36,14 @@ struct mcp_options {
 static const struct option_spec options[] = {
     { "session", 0, "FILE", "reconnect to the previous session's sandboxes, within trust.grace",
       AT(session) },
+    { "workspace", 0, "DIR[:ro|rw]",
+      "give the tools a sandbox with a copy of DIR, whose changes only sandbox_sync brings back "
+      "(default: rw; ro: nothing is brought back)",
+      AT(workspace.dir), .complete = COMPLETE_FILE },
+    { "name", 0, "NAME", "use the sandbox of that name again, if it exists", AT(workspace.name) },
+    { "profile", 'p', "PROFILE", "its profile (default: " AGENT_DEFAULT_PROFILE ")",
+      AT(workspace.profile), .complete = COMPLETE_PROFILE },
+    NETWORK_OPTION_ROWS(struct mcp_options, workspace.network),
 };
 
 /* --- the session: a secret in a file, by which a later process is the same client --- */
@@ -165,13 +176,38 @@ static int relay_mcp(struct api_call *c)
     return verb_failed(c->verb, "the daemon has closed the connection");
 }
 
+static int check_mcp_options(const struct verb *v, struct mcp_options *o)
+{
+    struct mcp_workspace_options *w = &o->workspace;
+    struct err e;
+
+    if (!w->dir && (w->name || w->profile || network_touched(&w->network)))
+        return verb_misused(v, "--name, --profile and the network's options are about the sandbox "
+                               "of --workspace DIR");
+    if (w->dir && o->session)
+        return verb_misused(v, "--session excludes --workspace: use --name NAME, which continues "
+                               "in the sandbox of an earlier session");
+    return network_options_read(&w->network, &e) < 0 ? verb_misused(v, "%s", e.msg) : 0;
+}
+
 static int run_mcp(struct api_call *c, void *options_, int argc, char **argv)
 {
-    int status;
+    AUTO(mcp_grant_done) struct mcp_grant grant = { 0 };
+    struct mcp_options *o = options_;
+    int status = check_mcp_options(c->verb, o);
 
+    if (status == 0 && o->workspace.dir)
+        status = mcp_grant_add(&grant, &o->workspace, c);
+    if (status)
+        return status;
     signal(SIGPIPE, SIG_IGN);
-    status = open_lines(c, options_);
-    return status ? status : relay_mcp(c);
+    status = open_lines(c, o);
+    if (status)
+        return status;
+    status = relay_mcp(c);
+    if (o->workspace.dir)
+        mcp_grant_report(&grant, c);
+    return status;
 }
 
 const struct verb verb_mcp = {
@@ -183,9 +219,18 @@ const struct verb verb_mcp = {
             "the same file reconnects to them. $SANDBOX_PROVIDER chooses the backend, if it\n"
             "matters.\n"
             "\n"
+            "--workspace DIR adds one sandbox with a copy of DIR, which the tools use where the\n"
+            "model names none. It is made with the first call that needs it. sandbox_diff lists\n"
+            "its changes and sandbox_sync brings them back; conflicts and files that this machine\n"
+            "runs by itself are left to you. At the end of the session a sandbox with other\n"
+            "changes is stopped and kept, and named on stderr. The model cannot widen any of it.\n"
+            "\n"
             "  { \"mcpServers\": { \"sandboxer\": { \"command\": \"sandboxer\", \"args\": "
-            "[\"mcp\"] } } }\n",
+            "[\"mcp\"] } } }\n"
+            "  sandboxer mcp --workspace . --allow-packages\n"
+            "  sandboxer mcp --workspace ~/proj:ro --allow api.example.com\n",
     OPTIONS(options, struct mcp_options),
+    .defaults = &(const struct mcp_options){ .workspace.network = NETWORK_OPTIONS_NONE },
     .run = run_mcp,
     .flags = VERB_REMOTE,
 };

@@ -14,7 +14,8 @@ struct caller {
     char owner[OWNER_MAX]; /* of its sandboxes: "uid:1000" */
     struct actor actor;
     uint64_t verbs;         /* VERB_BIT()s it may use */
-    struct json_map labels; /* of its token: it sees only sandboxes that have all of them */
+    struct json_map labels; /* of its token: it sees only sandboxes that have all of them … */
+    char also[ID_MAX];      /* … and this one of its owner; "": no other */
     bool admin;             /* sees the sandboxes of all owners */
     bool host_paths;        /* may name directories of this machine: a user on the unix socket */
     enum role role;         /* the decisions that it may make, and the trust of its sessions */

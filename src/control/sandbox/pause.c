@@ -82,6 +82,13 @@ static int64_t find_time_left(const struct sandbox *s, const struct sandbox_reco
     return r->deadline_ns > now ? r->deadline_ns - now : NS_PER_S;
 }
 
+/* What find_time_left() leaves a sandbox whose time is over. */
+bool sandbox_timed_out(const struct sandbox *s)
+{
+    return s->record.state == SANDBOX_PAUSED && s->detail.has_paused &&
+           s->request.on_timeout == ASK_END_PAUSE && s->detail.paused.left_ns <= NS_PER_S;
+}
+
 void pause_note(struct sandbox *s, struct sandbox_record *next, const struct capture *c,
                 bool stopped)
 {

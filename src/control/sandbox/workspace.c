@@ -89,6 +89,11 @@ int workspace_check(struct control *c, const struct caller *who, const struct cr
     return r < 0 ? r : copy_slots_check(c, &a, e);
 }
 
+const char *workspace_directory(const struct sandbox *s)
+{
+    return spec_repo(&s->request);
+}
+
 bool workspace_syncs(const struct sandbox *s)
 {
     return request_syncs(&s->request);

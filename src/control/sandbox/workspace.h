@@ -34,6 +34,8 @@ int workspace_grant(struct sandbox *s, control_request_fn *done, struct err *e);
 int workspace_try_grant(struct control *c, const struct caller *who,
                         const struct create_request *request, const struct control_client *client,
                         struct control_request *q, struct err *e);
+/* The directory of the host, by the path of its grant; NULL: it has none. */
+const char *workspace_directory(const struct sandbox *s);
 /* Whether changes inside are brought back. */
 bool workspace_syncs(const struct sandbox *s);
 

@@ -97,6 +97,7 @@ void caller_narrow(struct caller *who, const struct peer *p, struct arena *a)
     who->verbs &= peer.verbs;
     who->peer = true;
     who->admin = who->host_paths = false;
+    memcpy(who->also, peer.also, sizeof who->also);
     for (size_t i = 0; i < peer.labels.n; i++)
         caller_label(who, peer.labels.p[i].key, peer.labels.p[i].value, a);
 }

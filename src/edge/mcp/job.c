@@ -61,6 +61,8 @@ void mcp_job_start(struct mcp_server *server, void *user, void (*free_user)(void
         j->done(j, NULL, e.msg);
     } else {
         s->approved = true;
+        if (j->offer)
+            s->offer = j->offer;
         s->version = MCP_LAST_OLD;
         j->session_ = mcp_session_ref(s);
         mcp_take(s, &j->out_, f, 0);

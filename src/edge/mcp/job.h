@@ -7,6 +7,7 @@
 #include "edge/mcp/request.h"
 
 struct mcp_job {
+    const struct mcp_offer *offer; /* that has the tool; NULL: the server's */
     /* Called once, from the loop or from inside mcp_job_start(), with the result of tools/call or,
      * if `result` is NULL, with the reason of the failure. Both are borrowed for the call. */
     void (*done)(struct mcp_job *j, const struct json *result, const char *error);

@@ -227,8 +227,9 @@ bool mcp_line_wanted(const struct http_exchange *x)
     return h->upgrade && h1_same(h->proto, STR(MCP_LINE_PROTOCOL));
 }
 
-void mcp_line_accept(struct mcp_server *server, struct http_exchange *x, const char *peer,
-                     void *user, void (*free_user)(void *user), size_t max)
+void mcp_line_accept(struct mcp_server *server, const struct mcp_offer *offer,
+                     struct http_exchange *x, const char *peer, void *user,
+                     void (*free_user)(void *user), size_t max)
 {
     static const struct h1_field fields[] = { { { "Upgrade", 7 }, { MCP_LINE_PROTOCOL, 13 } } };
     struct mcp_line *n = new0(sizeof *n);
@@ -240,6 +241,7 @@ void mcp_line_accept(struct mcp_server *server, struct http_exchange *x, const c
         return;
     }
     mcp_session_ref(n->session);
+    n->session->offer = offer;
     mcp_session_hold(n->session);
     n->session->back = &n->out;
     n->session->transport = n;

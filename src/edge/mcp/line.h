@@ -17,7 +17,8 @@
 bool mcp_line_wanted(const struct http_exchange *x);
 
 /* Takes the exchange over; `user` as in mcp_session_new(). Messages have at most max bytes. */
-void mcp_line_accept(struct mcp_server *server, struct http_exchange *x, const char *peer,
-                     void *user, void (*free_user)(void *user), size_t max);
+void mcp_line_accept(struct mcp_server *server, const struct mcp_offer *offer,
+                     struct http_exchange *x, const char *peer, void *user,
+                     void (*free_user)(void *user), size_t max);
 
 #endif

@@ -318,7 +318,7 @@ static void begin_listening(struct mcp_request *r)
 
 void mcp_query_watch(struct mcp_request *r, struct str uri)
 {
-    const struct mcp_offer *o = r->session->server->offer;
+    const struct mcp_offer *o = r->session->offer;
 
     if (o->watch)
         o->watch(r, uri);
@@ -444,7 +444,7 @@ static bool read_watch_wishes(struct mcp_request *r, const struct json *uris)
 
 void mcp_listen(struct mcp_request *r)
 {
-    const struct mcp_offer *o = r->session->server->offer;
+    const struct mcp_offer *o = r->session->offer;
     const struct json *wishes = mcp_object(r->m->params, "notifications");
     const struct json *uris = wishes ? json_get(wishes, STR("resourceSubscriptions")) : NULL;
 

@@ -146,7 +146,7 @@ int mcp_read_meta(struct mcp_request *r)
 
 static void handle_discover(struct mcp_request *r)
 {
-    const struct mcp_offer *o = r->session->server->offer;
+    const struct mcp_offer *o = r->session->offer;
     struct json_writer *w = mcp_result_for(r, MCP_MS_STATIC);
 
     write_supported(w, "supportedVersions");
@@ -164,7 +164,7 @@ static void handle_discover(struct mcp_request *r)
 
 static void handle_initialize(struct mcp_request *r)
 {
-    const struct mcp_offer *o = r->session->server->offer;
+    const struct mcp_offer *o = r->session->offer;
     struct mcp_session *s = r->session;
     struct str version = mcp_param_str(r, "protocolVersion");
     enum mcp_version v = mcp_version_of(version);

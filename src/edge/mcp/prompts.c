@@ -22,7 +22,7 @@ static void write_prompt_arguments(struct json_writer *w, const struct mcp_argum
 
 void mcp_prompts_list(struct mcp_request *r)
 {
-    const struct mcp_offer *o = r->session->server->offer;
+    const struct mcp_offer *o = r->session->offer;
     struct json_writer *w;
 
     if (mcp_cursor(r) < 0)
@@ -69,7 +69,7 @@ static bool check_prompt_arguments(struct mcp_request *r, const struct mcp_promp
 void mcp_prompts_get(struct mcp_request *r)
 {
     struct str name = mcp_param_str(r, "name");
-    const struct mcp_prompt *p = prompt_find(r->session->server->offer, name);
+    const struct mcp_prompt *p = prompt_find(r->session->offer, name);
     const struct json *v = mcp_param(r, "arguments");
 
     if (!p)
@@ -134,7 +134,7 @@ void mcp_completed(struct mcp_request *r)
 
 void mcp_complete(struct mcp_request *r)
 {
-    const struct mcp_offer *o = r->session->server->offer;
+    const struct mcp_offer *o = r->session->offer;
     const struct json *ref = mcp_object(r->m->params, "ref");
     const struct json *argument = mcp_object(r->m->params, "argument");
     struct str type = mcp_text(ref, "type"), name = mcp_text(argument, "name");

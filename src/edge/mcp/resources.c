@@ -12,7 +12,7 @@ enum { JSON_MAX = 8 << 20 }; /* of a resource */
 
 void mcp_resources_list(struct mcp_request *r)
 {
-    const struct mcp_offer *o = r->session->server->offer;
+    const struct mcp_offer *o = r->session->offer;
     const struct json *cursor = mcp_param(r, "cursor");
     struct json_writer *w;
 
@@ -44,7 +44,7 @@ void mcp_page_resource(struct json_writer *w, struct str uri, const char *name,
 
 void mcp_resources_templates(struct mcp_request *r)
 {
-    const struct mcp_offer *o = r->session->server->offer;
+    const struct mcp_offer *o = r->session->offer;
     struct json_writer *w;
 
     if (mcp_cursor(r) < 0)
@@ -79,7 +79,7 @@ static int read_uri(struct mcp_request *r, struct str *ret)
 
 void mcp_resources_read(struct mcp_request *r)
 {
-    const struct mcp_offer *o = r->session->server->offer;
+    const struct mcp_offer *o = r->session->offer;
     struct str uri;
 
     if (read_uri(r, &uri) < 0 || mcp_inputs_read(r) < 0)

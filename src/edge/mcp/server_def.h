@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The offer of a server: its tools, resources and prompts, and its policy, as a table of constants.
- * The engine implements the protocol only and knows nothing of sandboxes. */
+ * A transport may give a session another offer of the same server. The engine implements the protocol only and knows nothing of sandboxes. */
 #ifndef EDGE_MCP_SERVER_DEF_H
 #define EDGE_MCP_SERVER_DEF_H
 
@@ -19,6 +19,7 @@ enum mcp_hints {
     MCP_MAY_BE_TASK = 1 << 4,  /* may take long: a task for clients with tasks */
     MCP_MUST_BE_TASK = 1 << 5, /* requires a client with tasks */
     MCP_NO_HINTS = 1 << 6,
+    MCP_NO_PRESET = 1 << 7, /* its caller names the argument that others have a preset for */
 };
 
 struct mcp_tool {
@@ -83,6 +84,8 @@ struct mcp_offer {
     const char *name, *title, *version, *instructions;
     const struct mcp_tool *tools;
     size_t n_tools;
+    /* The argument that authorize() fills in where a call lacks it, and its description; or NULL. */
+    const char *preset, *preset_doc;
     const struct mcp_prompt *prompts;
     size_t n_prompts;
     const struct mcp_template *templates;

@@ -115,8 +115,8 @@ void mcp_session_end(struct mcp_session *s)
     mcp_watches_done(s);
     if (s->on_end)
         s->on_end(s);
-    if (s->server->offer->session_ended)
-        s->server->offer->session_ended(s);
+    if (s->offer->session_ended)
+        s->offer->session_ended(s);
     mcp_session_unref(s);
     mcp_session_unref(s); /* the server's */
 }

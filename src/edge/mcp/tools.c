@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tools/list and tools/call. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/own.h"
@@ -49,7 +51,26 @@ static void write_tool_hints(struct json_writer *w, const struct mcp_tool *t)
     json_end_object(w);
 }
 
-static void write_tool(struct json_writer *w, const struct mcp_tool *t)
+/* The argument with a preset is not required. */
+static void write_preset_schema(struct json_writer *w, struct mcp_request *r,
+                                const struct mcp_tool *t)
+{
+    const struct mcp_offer *o = r->session->offer;
+    struct json_field *fields = arena_array(&r->arena, t->field_count, sizeof *fields);
+
+    if (!fields)
+        abort(); /* tables are short */
+    for (size_t i = 0; i < t->field_count; i++) {
+        fields[i] = t->fields[i];
+        if (strcmp(fields[i].name, o->preset) != 0)
+            continue;
+        fields[i].required = false;
+        fields[i].doc = o->preset_doc;
+    }
+    json_schema(fields, t->field_count, JSON_SCHEMA_PLAIN, w);
+}
+
+static void write_tool(struct json_writer *w, struct mcp_request *r, const struct mcp_tool *t)
 {
     json_begin_object(w);
     mcp_write_str(w, "name", t->name);
@@ -58,6 +79,8 @@ static void write_tool(struct json_writer *w, const struct mcp_tool *t)
     json_key(w, STR("inputSchema"));
     if (t->schema)
         t->schema(w);
+    else if (r->session->offer->preset && !(t->hints & MCP_NO_PRESET))
+        write_preset_schema(w, r, t);
     else
         json_schema(t->fields, t->field_count, JSON_SCHEMA_PLAIN, w);
     if (t->result) {
@@ -70,7 +93,7 @@ static void write_tool(struct json_writer *w, const struct mcp_tool *t)
 
 void mcp_tools_list(struct mcp_request *r)
 {
-    const struct mcp_offer *o = r->session->server->offer;
+    const struct mcp_offer *o = r->session->offer;
     int64_t at = mcp_cursor(r);
     struct json_writer *w;
     size_t i;
@@ -80,7 +103,7 @@ void mcp_tools_list(struct mcp_request *r)
     w = mcp_result_for(r, MCP_MS_STATIC);
     json_field_begin_array(w, "tools");
     for (i = (size_t)at; i < o->n_tools && i < (size_t)at + PAGE; i++)
-        write_tool(w, &o->tools[i]);
+        write_tool(w, r, &o->tools[i]);
     json_end_array(w);
     if (i < o->n_tools)
         mcp_next_cursor(w, (int64_t)i);
@@ -170,7 +193,7 @@ void mcp_tools_call(struct mcp_request *r)
     struct str name = mcp_param_str(r, "name");
     const struct json *arguments = mcp_param(r, "arguments");
 
-    r->tool = tool_find(r->session->server->offer, name);
+    r->tool = tool_find(r->session->offer, name);
     r->arguments = arguments ? arguments : &none;
     if (!r->tool)
         mcp_fail(r, RPC_INVALID_PARAMS, "there is no tool '%.64s'; tools/list names them",

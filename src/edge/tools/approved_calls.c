@@ -58,6 +58,7 @@ static void run_approved_tool(struct api *a, struct trust_call *c, struct peer *
     mcp_client_bind(m, p);
     x->call = c;
     x->job.done = on_approved_call_ran;
+    x->job.offer = p->workspace.sandbox[0] ? &mcp_workspace_offer : NULL;
     mcp_job_start(&a->mcp, m, mcp_client_free, str_from(c->tool), c->args, &x->job);
 }
 

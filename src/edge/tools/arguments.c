@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of the seven tools: schemas, argument validation and results. */
+/* The table of the tools: schemas, argument validation and results. */
 #include "edge/tools/arguments.h"
+#include "edge/tools/workspace.h"
 
 #include <limits.h>
+
+#include "control/sandbox/workspace.h"
 
 const char *const mcp_encoding_names[] = { "text", "base64", NULL };
 const char *const mcp_manager_names[] = { "apt", "pip", "npm", "cargo", "go", NULL };
@@ -201,6 +204,50 @@ static const struct json_field write_in[] = {
 static const struct json_field write_out[] = { SHOWN_PATH, SIZE };
 static const struct json_shape written_result = { NULL, JSON_FIELDS(write_out) };
 
+#define LIMIT                                                                                      \
+    {                                                                                              \
+        "limit", JSON_KIND_UINT, JSON_AT(struct tool_sync, limit),                                 \
+            .min = 1, .max = 1000, .preset = "200",                                                \
+            .doc = "Maximum number of changes in the list."                                        \
+    }
+
+static const struct json_field diff_in[] = { BOX(struct tool_sync), LIMIT };
+static const struct json_field sync_in[] = {
+    BOX(struct tool_sync),
+    { "dry_run", JSON_KIND_BOOL, JSON_AT(struct tool_sync, dry_run), .preset = "false",
+      .doc = "Only report what would be brought back." },
+    LIMIT,
+};
+static const struct json_field change_out[] = {
+    { "action", JSON_KIND_TEXT, JSON_AT(struct tool_change, action), .required = true,
+      .names = sync_action_names,
+      .doc = "created, replaced, deleted: brought back; conflict: the person changed the file, "
+             "too; sensitive: only the person brings it back; the others failed." },
+    { "path", JSON_KIND_TEXT, JSON_AT(struct tool_change, path), .required = true,
+      .doc = "Relative to the directory." },
+    { "reason", JSON_KIND_TEXT, JSON_AT(struct tool_change, reason), .required = true },
+};
+
+#undef AT
+#define AT(member) JSON_AT(struct tool_synced, member)
+
+static const struct json_field sync_out[] = {
+    { "sandbox_id", JSON_KIND_TEXT, AT(sandbox_id), .required = true },
+    { "directory", JSON_KIND_TEXT, AT(directory), .required = true,
+      .doc = "The directory on the person's machine." },
+    { "applied", JSON_KIND_UINT, AT(applied), .required = true,
+      .doc = "Number of changes that were brought back, or would be." },
+    { "left", JSON_KIND_UINT, AT(left), .required = true,
+      .doc = "Number of changes that stay in the sandbox." },
+    { "changes", JSON_KIND_OBJECTS, AT(changes), .required = true,
+      .item_size = sizeof(struct tool_change), JSON_FIELDS(change_out),
+      .doc = "Those that stay come first." },
+    { "more", JSON_KIND_UINT, AT(more), .required = true,
+      .doc = "Number of changes that are not in the list." },
+    { "hint", JSON_KIND_TEXT, AT(hint), .doc = "What to do about those that stay." },
+};
+static const struct json_shape synced_result = { NULL, JSON_FIELDS(sync_out) };
+
 const struct mcp_tool mcp_tools[MCP_TOOL_COUNT] = {
     { "sandbox_create", "Create a sandbox",
       "Creates an isolated environment for programs, and waits until it is ready. It has its own "
@@ -226,11 +273,21 @@ const struct mcp_tool mcp_tools[MCP_TOOL_COUNT] = {
       .result = &executed_result, .call = mcp_tool_install },
     { "sandbox_destroy", "Destroy a sandbox",
       "Ends a sandbox and everything in it. Read what you want to keep before.",
-      .hints = MCP_DESTRUCTIVE | MCP_IDEMPOTENT, JSON_FIELDS(destroy_in),
+      .hints = MCP_DESTRUCTIVE | MCP_IDEMPOTENT | MCP_NO_PRESET, JSON_FIELDS(destroy_in),
       .result = &destroyed_result, .call = mcp_tool_destroy },
     { "sandbox_list", "List sandboxes", "Lists your sandboxes and their states.",
       .hints = MCP_READ_ONLY | MCP_IDEMPOTENT, JSON_FIELDS(list_in), .result = &listed_result,
       .call = mcp_tool_list },
+    { "sandbox_diff", "Show changes of the directory",
+      "Lists the files that differ between the person's directory and its copy in the sandbox.",
+      .hints = MCP_READ_ONLY | MCP_IDEMPOTENT | MCP_MAY_BE_TASK, JSON_FIELDS(diff_in),
+      .result = &synced_result, .call = mcp_tool_diff },
+    { "sandbox_sync", "Bring changes to the directory",
+      "Brings the changes of the copy to the person's directory. Files that the person changed "
+      "meanwhile stay as they are, and so do files that programs of the person's machine run by "
+      "themselves.",
+      .hints = MCP_DESTRUCTIVE | MCP_IDEMPOTENT | MCP_MAY_BE_TASK, JSON_FIELDS(sync_in),
+      .result = &synced_result, .call = mcp_tool_sync },
 };
 
 struct tool_answer {

@@ -48,6 +48,23 @@ struct tool_destroyed {
     const char *sandbox_id, *state, *kept_snapshot;
 };
 
+struct tool_sync { /* and of sandbox_diff */
+    const char *sandbox_id;
+    bool dry_run;
+    uint32_t limit;
+};
+
+struct tool_change {
+    const char *action, *path, *reason;
+};
+
+struct tool_synced {
+    const char *sandbox_id, *directory, *hint;
+    uint64_t applied, left, more;
+    struct json_objects changes; /* of struct tool_change */
+    size_t bytes;                /* of their texts */
+};
+
 struct tool_exec {
     const char *sandbox_id, *command, *cwd, *stdin_;
     struct json_strs argv;

@@ -7,6 +7,7 @@
 #include "edge/tools/approved_calls.h"
 #include "base/own.h"
 #include "edge/tools/arguments.h"
+#include "edge/tools/workspace.h"
 
 /* The right of a token that each tool requires. */
 static const struct {
@@ -16,7 +17,8 @@ static const struct {
     { "sandbox_create", VERB_CREATE }, { "sandbox_exec", VERB_EXEC },
     { "sandbox_read", VERB_FILES },    { "sandbox_write", VERB_FILES },
     { "sandbox_install", VERB_EXEC },  { "sandbox_destroy", VERB_DESTROY },
-    { "sandbox_list", VERB_READ },
+    { "sandbox_list", VERB_READ },     { "sandbox_diff", VERB_FILES },
+    { "sandbox_sync", VERB_FILES },
 };
 
 bool mcp_token_allows(const struct caller *who, const char *tool, struct mcp_verdict *ret)
@@ -176,6 +178,8 @@ static const struct trust_capabilities *sandbox_capabilities(const struct mcp_cl
     if (!id || id->type != JSON_STR || !control_find_now(m->control, &m->caller, id->s, &s))
         return NULL;
     trust_capabilities_of(s, trust_checks_filesystem(m->api->trust), ret);
+    if (m->peer->workspace.network && mcp_workspace_is(m, sandbox_view(s).record->id))
+        ret->approved_for = m->peer->record.id;
     sandbox_unref(s);
     return ret;
 }
@@ -240,10 +244,14 @@ void mcp_authorize_as(struct mcp_request *r, const struct mcp_equal *x)
         query_tool_policy(r, x);
 }
 
+static void authorize_filled_call(struct mcp_request *r)
+{
+    mcp_authorize_as(
+        r, &(struct mcp_equal){ .tool = r->tool->name, .args = r->arguments, .can_wait = true });
+}
+
 void mcp_authorize(struct mcp_request *r)
 {
-    const struct mcp_equal call = { .tool = r->tool->name, .args = r->arguments, .can_wait = true };
-
     if (!mcp_approval_asked(r))
-        mcp_authorize_as(r, &call);
+        mcp_workspace_fill(r, authorize_filled_call);
 }

@@ -10,7 +10,7 @@
 
 #include "edge/core/guard.h"
 #include "base/own.h"
-#include "edge/tools/tools.h"
+#include "edge/tools/workspace.h"
 #include "control/owner/tokens.h"
 
 enum { CLIENT_MAX = 256 << 10 };
@@ -29,6 +29,7 @@ void mcp_client_free(void *user)
     struct mcp_client *m = user;
 
     peer_watch_stop(&m->watch);
+    mcp_workspace_free(m->workspace);
     detach_client(m);
     peer_unref(m->peer);
     arena_done(&m->arena);
@@ -188,6 +189,7 @@ void mcp_client_left(struct mcp_session *s)
     struct mcp_client *m = s->user;
 
     peer_watch_stop(&m->watch);
+    mcp_workspace_leave(m);
     if (!m->peer || s->stateless || s->approved)
         return;
     if (m->secret[0] && !s->deleted)

@@ -10,6 +10,7 @@
 
 #include "edge/tools/approved_calls.h"
 #include "edge/tools/watch.h"
+#include "edge/tools/workspace.h"
 #include "lib/http/url.h"
 #include "domain/model/event.h"
 
@@ -57,11 +58,25 @@ static const struct {
     { "policy", "The egress policy of the sandbox.", "application/json" },
 };
 
+static void write_sandbox_resources(struct json_writer *w, const char *id)
+{
+    char text[sizeof "sandbox:///policy" + ID_MAX];
+
+    snprintf(text, sizeof text, "sandbox://%s", id);
+    mcp_page_resource(w, str_from(text), id, "A sandbox's record.", "application/json");
+    for (size_t k = 0; k < COUNT_OF(of_each); k++) {
+        snprintf(text, sizeof text, "sandbox://%s/%s", id, of_each[k].name);
+        mcp_page_resource(w, str_from(text), of_each[k].name, of_each[k].description,
+                          of_each[k].type);
+    }
+}
+
 static void on_resource_page(struct store_query *q, int r, const struct err *e)
 {
     struct mcp_request *request = container_of(q, struct mcp_box_query, query)->request;
     size_t n = q->n < PAGE ? q->n : PAGE;
     struct json_writer *w;
+    struct sandbox *own;
     char text[SANDBOX_PAGE_CURSOR];
 
     if (r < 0 || mcp_is_finished(request)) {
@@ -70,18 +85,14 @@ static void on_resource_page(struct store_query *q, int r, const struct err *e)
         mcp_request_unref(request);
         return;
     }
+    own = q->after.id[0] ? NULL : mcp_workspace_sandbox(mcp_client_of(request));
     w = mcp_result_for(request, 0);
     json_field_begin_array(w, "resources");
-    for (size_t i = 0; i < n; i++) {
-        snprintf(text, sizeof text, "sandbox://%s", q->sandboxes[i].id);
-        mcp_page_resource(w, str_from(text), q->sandboxes[i].id, "A sandbox's record.",
-                          "application/json");
-        for (size_t k = 0; k < COUNT_OF(of_each); k++) {
-            snprintf(text, sizeof text, "sandbox://%s/%s", q->sandboxes[i].id, of_each[k].name);
-            mcp_page_resource(w, str_from(text), of_each[k].name, of_each[k].description,
-                              of_each[k].type);
-        }
-    }
+    if (own)
+        write_sandbox_resources(w, sandbox_view(own).record->id);
+    sandbox_unref(own);
+    for (size_t i = 0; i < n; i++)
+        write_sandbox_resources(w, q->sandboxes[i].id);
     json_end_array(w);
     if (q->n > n) {
         sandbox_page_cursor(&q->sandboxes[n - 1], text);

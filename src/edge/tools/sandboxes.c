@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tools sandbox_create, sandbox_list and sandbox_destroy. */
 #include "edge/tools/arguments.h"
+#include "edge/tools/workspace.h"
 #include "base/clock.h"
 #include "domain/profile/profile.h"
 
@@ -174,31 +175,41 @@ struct tool_listing {
     struct tool_list in;
 };
 
+static void fill_listed_sandbox(struct mcp_request *r, const struct sandbox_record *v,
+                                struct tool_listed_sandbox *ret)
+{
+    ret->record = v;
+    show_time(v->created_ns, ret->created_at);
+    show_time(control_expires_ns(mcp_client_of(r)->control, v), ret->expires_at);
+}
+
+/* The sandbox of the workspace comes first, besides the page. */
 static void on_tool_sandboxes_listed(struct store_query *q, int r, const struct err *e)
 {
     struct tool_listing *l = container_of(q, struct tool_listing, list.query);
     struct mcp_request *request = l->list.request;
     size_t n = q->n < l->in.limit ? q->n : l->in.limit;
-    struct tool_listed_sandbox *boxes = arena_array(&request->arena, n + 1, sizeof *boxes);
+    struct tool_listed_sandbox *boxes = arena_array(&request->arena, n + 2, sizeof *boxes);
+    struct sandbox *own = l->in.cursor ? NULL : mcp_workspace_sandbox(mcp_client_of(request));
     struct tool_listed out = { backend_local.version, NULL, { boxes, n } };
     char cursor[SANDBOX_PAGE_CURSOR];
 
     if (r < 0) {
         mcp_fail_err(request, "The sandboxes could not be listed", e);
+        sandbox_unref(own);
         mcp_request_unref(request);
         return;
     }
-    for (size_t i = 0; i < n; i++) {
-        const struct sandbox_record *v = boxes[i].record = &q->sandboxes[i];
-
-        show_time(v->created_ns, boxes[i].created_at);
-        show_time(control_expires_ns(mcp_client_of(request)->control, v), boxes[i].expires_at);
-    }
+    if (own)
+        fill_listed_sandbox(request, sandbox_view(own).record, &boxes[out.sandboxes.n++]);
+    for (size_t i = 0; i < n; i++)
+        fill_listed_sandbox(request, &q->sandboxes[i], &boxes[own ? i + 1 : i]);
     if (q->n > n && n) {
         sandbox_page_cursor(&q->sandboxes[n - 1], cursor);
         out.next_cursor = cursor;
     }
     mcp_tool_answer(request, &out);
+    sandbox_unref(own);
     mcp_request_unref(request);
 }
 
@@ -244,7 +255,15 @@ void mcp_tool_destroy(struct mcp_request *r, const struct json *v)
 {
     struct destruction *d = mcp_state(r, sizeof *d, NULL);
 
-    if (!mcp_arguments(r, v, &d->in) || !(d->sandbox = mcp_sandbox(r, d->in.sandbox_id)))
+    if (!mcp_arguments(r, v, &d->in))
+        return;
+    if (mcp_workspace_is(mcp_client_of(r), d->in.sandbox_id)) {
+        mcp_tool_fail(r, "The sandbox with the person's directory ends with the session. "
+                         "sandbox_sync brings its changes back.");
+        return;
+    }
+    d->sandbox = mcp_sandbox(r, d->in.sandbox_id);
+    if (!d->sandbox)
         return;
     d->request = mcp_request_ref(r);
     d->op.done = on_tool_sandbox_destroyed;

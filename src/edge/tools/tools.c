@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "edge/tools/tools.h"
+#include "edge/tools/workspace.h"
 
 #include <stdio.h>
 
@@ -12,6 +12,15 @@
     "with sandbox_write, run commands with sandbox_exec, look at results with sandbox_read, and "  \
     "end it with sandbox_destroy when you are done. A sandbox has no network unless it was asked " \
     "for; its files are gone when it ends."
+
+#define WORKSPACE_INSTRUCTIONS                                                                     \
+    "You have a sandbox with a copy of the person's directory, in which you can run programs "     \
+    "without harm to the person's machine: leave out sandbox_id to use it. Commands start in the " \
+    "copy. sandbox_diff shows what you changed there; nothing of it is in the person's directory " \
+    "until sandbox_sync has brought it back. Files that the person changed meanwhile, and files "  \
+    "that programs of the person's machine run by themselves, are only brought back by the "       \
+    "person. The sandbox ends with the session. sandbox_create makes other sandboxes, without "    \
+    "the directory."
 
 enum { ID_SHOWN_MAX = 40 };
 
@@ -146,29 +155,28 @@ static const char *find_client_family(void *user)
     return ((const struct mcp_client *)user)->account.part.p;
 }
 
+/* The members that both offers share. */
+#define OFFER_MEMBERS                                                                              \
+    .name = "sandboxer", .title = "Sandboxer", .version = SANDBOXER_VERSION, .tools = mcp_tools,   \
+    .prompts = mcp_prompts, .n_prompts = MCP_PROMPT_COUNT, .templates = mcp_templates,             \
+    .n_templates = MCP_TEMPLATE_COUNT, .meet = mcp_client_meet, .trust = mcp_client_trust,         \
+    .in_use = mcp_client_in_use, .authorize = mcp_authorize, .refused = mcp_client_refused,        \
+    .list = mcp_list_sandboxes, .read = mcp_read_resource, .watch = mcp_watch_resource,            \
+    .complete = mcp_complete_argument, .holder = find_client_account,                              \
+    .family = find_client_family, .session_ended = mcp_client_left
+
 const struct mcp_offer mcp_offer = {
-    .name = "sandboxer",
-    .title = "Sandboxer",
-    .version = SANDBOXER_VERSION,
+    OFFER_MEMBERS,
     .instructions = INSTRUCTIONS,
-    .tools = mcp_tools,
+    .n_tools = MCP_PLAIN_TOOL_COUNT,
+};
+
+const struct mcp_offer mcp_workspace_offer = {
+    OFFER_MEMBERS,
+    .instructions = WORKSPACE_INSTRUCTIONS,
     .n_tools = MCP_TOOL_COUNT,
-    .prompts = mcp_prompts,
-    .n_prompts = MCP_PROMPT_COUNT,
-    .templates = mcp_templates,
-    .n_templates = MCP_TEMPLATE_COUNT,
-    .meet = mcp_client_meet,
-    .trust = mcp_client_trust,
-    .in_use = mcp_client_in_use,
-    .authorize = mcp_authorize,
-    .refused = mcp_client_refused,
-    .list = mcp_list_sandboxes,
-    .read = mcp_read_resource,
-    .watch = mcp_watch_resource,
-    .complete = mcp_complete_argument,
-    .holder = find_client_account,
-    .family = find_client_family,
-    .session_ended = mcp_client_left,
+    .preset = "sandbox_id",
+    .preset_doc = "The id of a sandbox; left out: the one with the copy of the person's directory.",
 };
 
 /* --- the route --- */
@@ -180,10 +188,15 @@ static void serve_mcp(struct call *c)
     char peer[MCP_PEER_MAX];
     struct http_exchange *x;
 
+    if (!mcp_workspace_read(c, m)) {
+        mcp_client_free(m);
+        return;
+    }
     snprintf(peer, sizeof peer, "%s", m->caller.actor.id);
     x = call_take_exchange(c);
     if (http_request(x)->method == H1_GET && mcp_line_wanted(x))
-        mcp_line_accept(&a->mcp, x, peer, m, mcp_client_free, a->mcp_web.max);
+        mcp_line_accept(&a->mcp, m->workspace ? &mcp_workspace_offer : &mcp_offer, x, peer, m,
+                        mcp_client_free, a->mcp_web.max);
     else
         mcp_web_serve(&a->mcp_web, x,
                       (struct mcp_who){ .peer = peer, .user = m, .free_user = mcp_client_free });

@@ -35,7 +35,8 @@ struct mcp_client {
     struct arena arena;     /* holds its labels */
     struct peer *peer;      /* referenced; NULL: not registered yet */
     struct peer_watch watch;
-    struct mcp_session *session; /* while the peer is watched */
+    struct mcp_session *session;     /* while the peer is watched */
+    struct mcp_workspace *workspace; /* that the session was granted (workspace.h); NULL: none */
     bool attached;
     size_t files_watched;
     int64_t uid; /* of a local client; -1: unknown */
@@ -112,7 +113,8 @@ void mcp_tool_exec(struct mcp_request *r, const struct json *v);
 void mcp_tool_install(struct mcp_request *r, const struct json *v);
 void mcp_tool_read(struct mcp_request *r, const struct json *v);
 void mcp_tool_write(struct mcp_request *r, const struct json *v);
-enum { MCP_TOOL_COUNT = 7, MCP_TEMPLATE_COUNT = 6, MCP_PROMPT_COUNT = 1 };
+/* The last ones are of sessions with a workspace. */
+enum { MCP_TOOL_COUNT = 9, MCP_PLAIN_TOOL_COUNT = 7, MCP_TEMPLATE_COUNT = 6, MCP_PROMPT_COUNT = 1 };
 extern const struct mcp_tool mcp_tools[MCP_TOOL_COUNT];
 
 /* Whether the bytes can be sent as text: valid UTF-8 and, if long, at most twice as long in
@@ -140,6 +142,6 @@ extern const struct mcp_prompt mcp_prompts[MCP_PROMPT_COUNT];
 void mcp_complete_argument(struct mcp_request *r, struct str about, struct str argument,
                            struct str value);
 
-extern const struct mcp_offer mcp_offer;
+extern const struct mcp_offer mcp_offer, mcp_workspace_offer;
 
 #endif

@@ -28,7 +28,8 @@ TEST(the_shipped_one_covers_every_tool)
         "sandbox_list",   "sandbox_install",  "sandbox_destroy", "sandbox_inspect",
         "sandbox_run",    "sandbox_connect",  "sandbox_network", "sandbox_extend",
         "sandbox_expire", "sandbox_snapshot", "image_list",      "image_edit",
-        "image_build",    "image_manage",     "sandbox_undo",
+        "image_build",    "image_manage",     "sandbox_undo",    "sandbox_diff",
+        "sandbox_sync",
     };
     AUTO(done) struct trust_bundle *b = read_text(trust_builtin_yaml);
 
