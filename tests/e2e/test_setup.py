@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 
+from daemon import Daemon
 from harness import check, equal, main, test
 from npm import modules
 
@@ -151,12 +152,14 @@ def print_changes_nothing(c):
     equal((p.names(), os.listdir(p.home)), ([], []), "nothing is made")
 
 
-# The real clients: without a network, as far as they read their configuration.
+# The real clients: without a network, as far as they read their configuration. Some start what they find there, which
+# must not start a daemon.
 
 
-def say(c, p, argv):
+def say(c, p, argv, socket="/nowhere/sock"):
     path = f"{os.path.dirname(shutil.which('node'))}:/usr/bin:/bin"
-    return c.execute(argv, env={**{k: v for k, v in p.env.items() if v}, "PATH": path, "TMPDIR": str(p.home)}, cwd=p.project, seconds=90)
+    ours = {"SANDBOXER_SOCKET": str(socket), "SANDBOXER_NO_DAEMON": "1"}
+    return c.execute(argv, env={**{k: v for k, v in p.env.items() if v}, "PATH": path, "TMPDIR": str(p.home), **ours}, cwd=p.project, seconds=90)
 
 
 @test(**ONLY)
@@ -177,11 +180,13 @@ def claude_code_reads_it(c):
     place, p = modules(CLAUDE, INSTALL_SECONDS), Place(c)
     claude = next(iter(place.glob("node_modules/@anthropic-ai/claude-code-*/claude")), None)
     check(claude, "the package has no program")
-    for scope, words in (("project", "Project config"), ("user", "User config")):
-        p("claude-code", f"--{scope}").expect(0)
-        shown = say(c, p, [claude, "mcp", "get", "sandboxer"]).expect(0).text
-        check(words in shown and c.program() in shown and "mcp --workspace ." in shown, shown)
-        p("claude-code", f"--{scope}", "--remove").expect(0)
+    with Daemon(c) as d:
+        for scope, words in (("project", "Project config"), ("user", "User config")):
+            p("claude-code", f"--{scope}").expect(0)
+            shown = say(c, p, [claude, "mcp", "get", "sandboxer"], d.socket).expect(0).text
+            check(words in shown and c.program() in shown and "mcp --workspace ." in shown, shown)
+            check(scope == "project" or "Connected" in shown, shown)
+            p("claude-code", f"--{scope}", "--remove").expect(0)
     check("No MCP servers" in say(c, p, [claude, "mcp", "list"]).text, "removed")
 
 

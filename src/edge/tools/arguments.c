@@ -221,8 +221,8 @@ static const struct json_field sync_in[] = {
 static const struct json_field change_out[] = {
     { "action", JSON_KIND_TEXT, JSON_AT(struct tool_change, action), .required = true,
       .names = sync_action_names,
-      .doc = "created, replaced, deleted: brought back; conflict: the person changed the file, "
-             "too; sensitive: only the person brings it back; the others failed." },
+      .doc = "created, replaced, deleted: brought back; conflict: the user changed the file, "
+             "too; sensitive: only the user brings it back; the others failed." },
     { "path", JSON_KIND_TEXT, JSON_AT(struct tool_change, path), .required = true,
       .doc = "Relative to the directory." },
     { "reason", JSON_KIND_TEXT, JSON_AT(struct tool_change, reason), .required = true },
@@ -234,7 +234,7 @@ static const struct json_field change_out[] = {
 static const struct json_field sync_out[] = {
     { "sandbox_id", JSON_KIND_TEXT, AT(sandbox_id), .required = true },
     { "directory", JSON_KIND_TEXT, AT(directory), .required = true,
-      .doc = "The directory on the person's machine." },
+      .doc = "The directory on the user's machine." },
     { "applied", JSON_KIND_UINT, AT(applied), .required = true,
       .doc = "Number of changes that were brought back, or would be." },
     { "left", JSON_KIND_UINT, AT(left), .required = true,
@@ -279,12 +279,12 @@ const struct mcp_tool mcp_tools[MCP_TOOL_COUNT] = {
       .hints = MCP_READ_ONLY | MCP_IDEMPOTENT, JSON_FIELDS(list_in), .result = &listed_result,
       .call = mcp_tool_list },
     { "sandbox_diff", "Show changes of the directory",
-      "Lists the files that differ between the person's directory and its copy in the sandbox.",
+      "Lists the files that differ between the user's directory and its copy in the sandbox.",
       .hints = MCP_READ_ONLY | MCP_IDEMPOTENT | MCP_MAY_BE_TASK, JSON_FIELDS(diff_in),
       .result = &synced_result, .call = mcp_tool_diff },
     { "sandbox_sync", "Bring changes to the directory",
-      "Brings the changes of the copy to the person's directory. Files that the person changed "
-      "meanwhile stay as they are, and so do files that programs of the person's machine run by "
+      "Brings the changes of the copy to the user's directory. Files that the user changed "
+      "meanwhile stay as they are, and so do files that programs of the user's machine run by "
       "themselves.",
       .hints = MCP_DESTRUCTIVE | MCP_IDEMPOTENT | MCP_MAY_BE_TASK, JSON_FIELDS(sync_in),
       .result = &synced_result, .call = mcp_tool_sync },

@@ -258,7 +258,7 @@ void mcp_tool_destroy(struct mcp_request *r, const struct json *v)
     if (!mcp_arguments(r, v, &d->in))
         return;
     if (mcp_workspace_is(mcp_client_of(r), d->in.sandbox_id)) {
-        mcp_tool_fail(r, "The sandbox with the person's directory ends with the session. "
+        mcp_tool_fail(r, "The sandbox with the user's directory ends with the session. "
                          "sandbox_sync brings its changes back.");
         return;
     }

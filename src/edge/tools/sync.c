@@ -14,7 +14,7 @@ enum { DEPTH = 4, CHANGES_BYTES = 256 << 10 };
 
 #define LEFT_HINT                                                                                  \
     "The changes with the actions conflict, sensitive, refused and failed stay in the sandbox. "   \
-    "Tell the person, who can look at them and bring them back: sandboxer sync --interactive "     \
+    "Report them to the user, who can review and accept them: sandboxer sync --interactive "       \
     "SANDBOX_ID"
 
 struct workspace_call {
@@ -112,13 +112,13 @@ static void on_tool_synced(struct workspace_op *op, int r, const struct err *e)
 static bool find_workspace_of_call(struct workspace_call *x, struct mcp_request *r)
 {
     if (!mcp_workspace_is(mcp_client_of(r), x->in.sandbox_id)) {
-        mcp_tool_fail(r, "This sandbox has no copy of the person's directory. Leave out sandbox_id "
+        mcp_tool_fail(r, "This sandbox has no copy of the user's directory. Leave out sandbox_id "
                          "for the one that has it.");
         return false;
     }
     x->sandbox = mcp_sandbox(r, x->in.sandbox_id);
     if (x->sandbox && !workspace_syncs(x->sandbox))
-        mcp_tool_fail(r, "The person granted the directory read-only: nothing is brought back.");
+        mcp_tool_fail(r, "The user granted the directory read-only: nothing is brought back.");
     return x->sandbox && workspace_syncs(x->sandbox);
 }
 

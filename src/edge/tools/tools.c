@@ -14,12 +14,12 @@
     "for; its files are gone when it ends."
 
 #define WORKSPACE_INSTRUCTIONS                                                                     \
-    "You have a sandbox with a copy of the person's directory, in which you can run programs "     \
-    "without harm to the person's machine: leave out sandbox_id to use it. Commands start in the " \
-    "copy. sandbox_diff shows what you changed there; nothing of it is in the person's directory " \
-    "until sandbox_sync has brought it back. Files that the person changed meanwhile, and files "  \
-    "that programs of the person's machine run by themselves, are only brought back by the "       \
-    "person. The sandbox ends with the session. sandbox_create makes other sandboxes, without "    \
+    "You have a sandbox with a copy of the user's directory, in which you can run programs "       \
+    "without harm to the user's machine: leave out sandbox_id to use it. Commands start in the "   \
+    "copy. sandbox_diff shows what you changed there; nothing of it is in the user's directory "   \
+    "until sandbox_sync has brought it back. Files that the user changed meanwhile, and files "    \
+    "that programs of the user's machine run by themselves, are only brought back by the "         \
+    "user. The sandbox ends with the session. sandbox_create makes other sandboxes, without "      \
     "the directory."
 
 enum { ID_SHOWN_MAX = 40 };
@@ -120,9 +120,8 @@ bool mcp_arguments(struct mcp_request *r, const struct json *v, void *out)
 
 static const char advice_if_ended[] = " The sandbox may have ended: sandbox_list shows its state, "
                                       "sandbox_create makes a new one.";
-static const char advice_if_paused[] =
-    " It keeps its files. Ask the person who paused it to resume "
-    "it, or make another with sandbox_create.";
+static const char advice_if_paused[] = " It keeps its files. Ask the user who paused it to resume "
+                                       "it, or make another with sandbox_create.";
 static const char advice_if_full[] = " Destroy a sandbox that you do not need with "
                                      "sandbox_destroy, or tell the operator.";
 static const char *const advice[ERR_CODE_COUNT_] = {
@@ -176,7 +175,7 @@ const struct mcp_offer mcp_workspace_offer = {
     .instructions = WORKSPACE_INSTRUCTIONS,
     .n_tools = MCP_TOOL_COUNT,
     .preset = "sandbox_id",
-    .preset_doc = "The id of a sandbox; left out: the one with the copy of the person's directory.",
+    .preset_doc = "The id of a sandbox; left out: the one with the copy of the user's directory.",
 };
 
 /* --- the route --- */

@@ -41,7 +41,7 @@ static const char *granted_directory(const struct create_request *q)
     return json_map_get(&q->inputs, "repo");
 }
 
-static bool read_grant(struct call *c, struct mcp_workspace *w, struct str text)
+static bool read_granted_request(struct call *c, struct mcp_workspace *w, struct str text)
 {
     const struct json_limits limits = { .bytes = REQUEST_JSON_MAX, .depth = DEPTH };
     const char *copy = arena_dup(&w->arena, text);
@@ -79,7 +79,7 @@ bool mcp_workspace_read(struct call *c, struct mcp_client *m)
     w->handed = (struct control_client){ -1, -1 };
     w->granter = m->caller;
     w->approves = c->caller.role == ROLE_MASTER && c->caller.trusted;
-    if (!read_grant(c, w, text))
+    if (!read_granted_request(c, w, text))
         return false;
     w->handed.connection = dup_granting_fd(http_connection_fd(c->x));
     w->handed.handed = dup_granting_fd(http_received_fd(c->x));
@@ -157,8 +157,8 @@ static void fail_for_grant(const struct mcp_workspace *w, struct mcp_request *r,
                            const struct err *e)
 {
     mcp_tool_fail(r,
-                  "The sandbox with the copy of %s is not available: %s. Tell the person who "
-                  "configured this server; calls with the id of a sandbox of your own still work.",
+                  "The sandbox with the copy of %s is not available: %s. Report this to the user; "
+                  "calls with the id of a sandbox of your own still work.",
                   granted_directory(&w->request), e->msg);
 }
 
