@@ -120,8 +120,9 @@ bool mcp_arguments(struct mcp_request *r, const struct json *v, void *out)
 
 static const char advice_if_ended[] = " The sandbox may have ended: sandbox_list shows its state, "
                                       "sandbox_create makes a new one.";
-static const char advice_if_paused[] = " It keeps its files. Ask the user who paused it to resume "
-                                       "it, or make another with sandbox_create.";
+static const char advice_if_paused[] =
+    " It keeps its files. Ask the person who paused it to resume "
+    "it, or make another with sandbox_create.";
 static const char advice_if_full[] = " Destroy a sandbox that you do not need with "
                                      "sandbox_destroy, or tell the operator.";
 static const char *const advice[ERR_CODE_COUNT_] = {
