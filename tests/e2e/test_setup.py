@@ -69,9 +69,12 @@ def the_entry_starts_this_program(c):
     p("claude-code", "--name", "mine", "-p", "profile.base").expect(0)
     entry = json.loads((p.project / ".mcp.json").read_bytes())["mcpServers"]["sandboxer"]
     equal(entry, {"type": "stdio", "command": c.program(), "args": ["mcp", "--workspace", ".", "--profile", "profile.base", "--name", "mine"]}, "entry")
-    p("claude-code", "--server", "http://127.0.0.1:7700").expect(0)
+    p("claude-code", "--server", "unix:/run/x/sock").expect(0)
     args = json.loads((p.project / ".mcp.json").read_bytes())["mcpServers"]["sandboxer"]["args"]
-    equal(args, ["mcp", "--workspace", ".", "--server", "http://127.0.0.1:7700"], "a daemon")
+    equal(args, ["mcp", "--workspace", ".", "--server", "unix:/run/x/sock"], "a daemon")
+    policy = c.write("project/policy.yaml", "version: 1\n")
+    p("claude-code", "--policy", "policy.yaml").expect(0)
+    equal(json.loads((p.project / ".mcp.json").read_bytes())["mcpServers"]["sandboxer"]["args"][-2:], ["--policy", str(policy)], "a policy")
     p.env["SANDBOXER_SOCKET"] = "/nowhere"
     p("claude-code").expect(0, says="SANDBOXER_SOCKET is set here")
     link = c.own_link(c.mkdir(c.dir / "bin") / "sandboxer", c.program())
@@ -134,6 +137,8 @@ def mistakes_are_named(c):
     p("codex", "--print", "--remove").expect(2, says="do not go together")
     p("codex", "--allow", "https://a.example.com").expect(2, says="is a URL")
     p("codex", "--server", "ftp://x").expect(2)
+    p("codex", "--server", "http://127.0.0.1:7700").expect(2, says="unix:PATH")
+    p("codex", "--policy", "nowhere.yaml").expect(2, says="nowhere.yaml")
     p("codex", "--name", "Not A Name").expect(2, says="--name")
     p("codex", "--workspace", "nowhere").expect(2, says="--workspace: nowhere: No such file")
     p("codex", "--workspace", "/etc/passwd:ro").expect(2, says="not a directory")

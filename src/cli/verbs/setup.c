@@ -40,6 +40,8 @@ static const struct option_spec options[] = {
       AT(network.allow) },
     { "allow-packages", 0, NULL,
       "let it reach the hosts that its package managers are configured for", AT(network.packages) },
+    { "policy", 0, "FILE", "let it reach what this egress policy allows", AT(network.policy),
+      .complete = COMPLETE_FILE },
     { "name", 0, "NAME", "use the sandbox with this name again", AT(name) },
 };
 
@@ -51,7 +53,8 @@ struct setup {
     const struct setup_options *o;
     const struct client *client;
     enum client_scope scope;
-    char command[PATH_MAX], workspace[WORKSPACE_MAX], file[PATH_MAX], backup[PATH_MAX];
+    char command[PATH_MAX], workspace[WORKSPACE_MAX], policy[PATH_MAX];
+    char file[PATH_MAX], backup[PATH_MAX];
     struct client_entry entry;
 };
 
@@ -156,8 +159,12 @@ static int check_setup_options(const struct setup *s, struct err *e)
     struct daemon_address at;
     int r = s->o->common.server ? place_find(s->o->common.server, &at, e) : 0;
 
+    if (r >= 0 && s->o->common.server && at.tcp)
+        r = err_set(e, ERR_INVALID,
+                    "--server: a workspace needs the daemon's unix socket: name unix:PATH");
     if (r >= 0)
         r = network_options_read(&network, e);
+    buf_done(&network.text);
     if (r >= 0 && s->o->name)
         r = err_wrap(e, sandbox_name_check(str_from(s->o->name), e), "--name");
     return r;
@@ -175,6 +182,8 @@ static int make_client_entry(struct setup *s, struct err *e)
     r = check_setup_options(s, e);
     if (r < 0)
         return r;
+    if (s->o->network.policy && !realpath(s->o->network.policy, s->policy))
+        return err_sys(e, "--policy: %s", s->o->network.policy);
     s->entry.command = s->command;
     add_argument(s, "mcp", NULL);
     add_argument(s, "--workspace", s->workspace);
@@ -188,6 +197,8 @@ static int make_client_entry(struct setup *s, struct err *e)
         add_argument(s, "--allow", s->o->network.allow.p[i]);
     if (s->o->network.packages)
         add_argument(s, "--allow-packages", NULL);
+    if (s->o->network.policy)
+        add_argument(s, "--policy", s->policy);
     return check_client_entry(s, e);
 }
 
