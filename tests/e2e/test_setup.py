@@ -6,9 +6,11 @@
 import json
 import os
 import shutil
+import tomllib
 
 from daemon import Daemon
 from harness import check, equal, main, test
+from mcp import Lines
 from npm import modules
 
 CODEX = ("@openai/codex@0.169.0",)
@@ -155,6 +157,42 @@ def print_changes_nothing(c):
     for client in FILES:
         check("sandboxer" in p(client, "--print").expect(0, says="for ").text, client)
     equal((p.names(), os.listdir(p.home)), ([], []), "nothing is made")
+
+
+class Started(Lines):
+    """The server as a client starts it: in the project."""
+
+    def __init__(self, p, d, words):
+        super().__init__(p.c, d, **p.env)
+        self.words, self.project = words, p.project
+
+    def __enter__(self):
+        self.process = self.c.start(self.words, env=self.env, cwd=self.project)
+        self.listen()
+        self.begin()
+        return self
+
+
+def entry_of(client, p):
+    path = p.project / FILES[client][0]
+    if path.suffix == ".toml":
+        return tomllib.loads(path.read_text())["mcp_servers"]["sandboxer"]
+    servers = json.loads(path.read_bytes())
+    return servers["servers" if client == "vscode" else "mcpServers"]["sandboxer"]
+
+
+@test
+def each_entry_starts_a_session_with_the_project(c):
+    p = Place(c)
+    c.write("project/here.txt", "mine\n")
+    c.write("daemon/profiles/work.yaml", "id: profile.work\nversion: 1\nworkspace: {mode: mirror, access: rw}\n")
+    with Daemon(c) as d:
+        for client in FILES:
+            p(client, "--project", "--profile", "profile.work").expect(0)
+            entry = entry_of(client, p)
+            words = [word.replace("${workspaceFolder}", str(p.project)) for word in (entry["command"], *entry["args"])]
+            with Started(p, d, words) as m:
+                equal(m.tool("sandbox_exec", command="cat here.txt")["stdout"], "mine\n", client)
 
 
 # The real clients: without a network, as far as they read their configuration. Some start what they find there, which
