@@ -11,6 +11,8 @@ from agents import Agents
 from client import Client
 from daemon import Cut, Daemon
 from harness import check, equal, main, test, wait_for
+from mcp import ACCEPT, VERSION, Lines
+from tcp import Tcp, free_port
 from trees import boxes, layers, look, make, run, same, unfinished
 from volumes import volume
 from workspaces import daemon_for, mirrored, workspace
@@ -206,6 +208,39 @@ def an_agent_can_be_undone(c):
         a("--checkpoint", "0", "--keep", "--", "true").expect(0)
         other = [b for b in a.boxes() if b != box][0]
         equal(checkpoints(d, other), [], "without checkpoints")
+
+
+@test
+def calls_of_a_model_can_be_undone(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        with Lines(c, d, ("--checkpoint",)) as m:
+            m.begin()
+            box = m.tool("sandbox_create")["sandbox_id"]
+            m.tool("sandbox_write", sandbox_id=box, path="/root/f", content="one\n")
+            equal(m.tool("sandbox_exec", sandbox_id=box, command="cat /root/f; echo two >/root/f")["stdout"], "one\n", "a call")
+            m.tool("sandbox_exec", sandbox_id=box, command="true")
+            m.tool("sandbox_exec", sandbox_id=box, command="rm /root/f")
+            equal([x["cause"] for x in checkpoints(d, box)], ["before sandbox_write", "before sandbox_exec", "before sandbox_exec"], "causes")
+            cli("undo", box).expect(0)
+            equal(m.tool("sandbox_read", sandbox_id=box, path="/root/f")["content"], "two\n", "the file that the last call removed")
+        with Lines(c, d) as m:
+            m.begin()
+            box = m.tool("sandbox_create")["sandbox_id"]
+            m.tool("sandbox_write", sandbox_id=box, path="/root/f", content="one\n")
+            equal(checkpoints(d, box), [], "without the option")
+
+
+@test
+def a_token_cannot_ask_for_checkpoints_of_calls(c):
+    d, port = Daemon(c), free_port()
+    d.start(args=("--listen", f"127.0.0.1:{port}"))
+    with d:
+        api = Tcp(port, Client(d).json("token", "create", "bot")["token"])
+        hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize",
+                 "params": {"protocolVersion": VERSION, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}}
+        for more, status in (({}, 200), ({"Sandboxer_Checkpoint": "calls"}, 403)):
+            api.request("POST", "/mcp", hello, **ACCEPT, **more).expect(status)
 
 
 def killed_at(c, driver):

@@ -29,6 +29,7 @@ struct mcp_options {
     struct common common;
     const char *session;
     struct mcp_workspace_options workspace;
+    bool checkpoint;
 };
 
 #define AT(member) .at = offsetof(struct mcp_options, member)
@@ -44,6 +45,8 @@ static const struct option_spec options[] = {
     { "profile", 'p', "PROFILE", "its profile (default: " AGENT_DEFAULT_PROFILE ")",
       AT(workspace.profile), .complete = COMPLETE_PROFILE },
     NETWORK_OPTION_ROWS(struct mcp_options, workspace.network),
+    { "checkpoint", 0, NULL, "take a checkpoint for 'undo' before each call that can change files",
+      AT(checkpoint) },
 };
 
 /* --- the session: a secret in a file, by which a later process is the same client --- */
@@ -111,6 +114,7 @@ static int open_lines(struct api_call *c, const struct mcp_options *o)
     if (r < 0)
         return api_call_failed(c, &e);
     api_call_field(c, "Sandboxer-Session", o->session ? key : NULL);
+    api_call_field(c, "Sandboxer-Checkpoint", o->checkpoint ? "calls" : NULL);
     api_call_path(c, "/mcp");
     api_call_field(c, "Connection", "Upgrade");
     api_call_field(c, "Upgrade", PROTOCOL);

@@ -257,7 +257,7 @@ const struct mcp_tool mcp_tools[MCP_TOOL_COUNT] = {
       "Runs a command in a sandbox and answers with its output and exit code. Output is sent as "
       "progress while it runs; cancelling kills it with everything it started.",
       .hints = MCP_DESTRUCTIVE | MCP_OPEN_WORLD | MCP_MAY_BE_TASK, JSON_FIELDS(exec_in),
-      .result = &executed_result, .call = mcp_tool_exec },
+      .result = &executed_result, .call = mcp_undoable_exec },
     { "sandbox_read", "Read a file", "Reads a file of a sandbox: text, or any bytes as base64.",
       .hints = MCP_READ_ONLY | MCP_IDEMPOTENT, JSON_FIELDS(read_in), .result = &read_result,
       .call = mcp_tool_read },
@@ -265,12 +265,12 @@ const struct mcp_tool mcp_tools[MCP_TOOL_COUNT] = {
       "Writes a file in a sandbox, whole or not at all: text, or any bytes as base64. Directories "
       "on the way are made.",
       .hints = MCP_DESTRUCTIVE | MCP_IDEMPOTENT, JSON_FIELDS(write_in), .result = &written_result,
-      .call = mcp_tool_write },
+      .call = mcp_undoable_write },
     { "sandbox_install", "Install packages",
       "Installs packages in a sandbox with a package manager that its image has. They come through "
       "the network, as far as the sandbox's egress policy lets it.",
       .hints = MCP_OPEN_WORLD | MCP_MAY_BE_TASK, JSON_FIELDS(install_in),
-      .result = &executed_result, .call = mcp_tool_install },
+      .result = &executed_result, .call = mcp_undoable_install },
     { "sandbox_destroy", "Destroy a sandbox",
       "Ends a sandbox and everything in it. Read what you want to keep before.",
       .hints = MCP_DESTRUCTIVE | MCP_IDEMPOTENT | MCP_NO_PRESET, JSON_FIELDS(destroy_in),

@@ -65,6 +65,7 @@ struct mcp_client *mcp_client_of_call(const struct call *c)
     m->role = guard_role(c);
     if (!str_copy(provider, m->provider, sizeof m->provider) || !provider.n)
         snprintf(m->provider, sizeof m->provider, "%s", usual ? usual : "");
+    m->checkpoints = str_eq(call_header(c, CHECKPOINT_HEADER), STR("calls"));
     if (!str_copy(call_header(c, "Sandboxer-Session"), m->secret, sizeof m->secret))
         m->secret[0] = 0;
     return m;

@@ -184,10 +184,17 @@ const struct mcp_offer mcp_workspace_offer = {
 static void serve_mcp(struct call *c)
 {
     struct api *a = c->api;
-    struct mcp_client *m = mcp_client_of_call(c);
     char peer[MCP_PEER_MAX];
     struct http_exchange *x;
+    struct mcp_client *m;
 
+    if (call_header(c, CHECKPOINT_HEADER).n && (c->caller.by_token || !http_peer(c->x)->is_unix)) {
+        (void)call_fail_with(c, 403, "denied",
+                             CHECKPOINT_HEADER ": only a user on the unix socket may ask for "
+                                               "checkpoints; leave it out");
+        return;
+    }
+    m = mcp_client_of_call(c);
     if (!mcp_workspace_read(c, m)) {
         mcp_client_free(m);
         return;

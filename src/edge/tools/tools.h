@@ -25,6 +25,10 @@ enum {
  * Parsing it blocks the loop. */
 enum { MCP_IN_MAX = 12 << 20 };
 
+/* "calls": a checkpoint is taken before each call that can change files. Tokens cannot ask for it,
+ * since it uses their owner's budget for snapshots without asking the policy. */
+#define CHECKPOINT_HEADER "Sandboxer-Checkpoint"
+
 /* The client of a session (client.c). */
 struct mcp_client {
     struct api *api;         /* valid until the session ends */
@@ -38,6 +42,7 @@ struct mcp_client {
     struct mcp_session *session;     /* while the peer is watched */
     struct mcp_workspace *workspace; /* that the session was granted (workspace.h); NULL: none */
     bool attached;
+    bool checkpoints; /* one before each call that can change files */
     size_t files_watched;
     int64_t uid; /* of a local client; -1: unknown */
     enum role role;
@@ -113,6 +118,12 @@ void mcp_tool_exec(struct mcp_request *r, const struct json *v);
 void mcp_tool_install(struct mcp_request *r, const struct json *v);
 void mcp_tool_read(struct mcp_request *r, const struct json *v);
 void mcp_tool_write(struct mcp_request *r, const struct json *v);
+
+/* The same for clients with checkpoints: one is taken first (checkpoint.c). */
+void mcp_undoable_exec(struct mcp_request *r, const struct json *v);
+void mcp_undoable_install(struct mcp_request *r, const struct json *v);
+void mcp_undoable_write(struct mcp_request *r, const struct json *v);
+
 /* The last ones are of sessions with a workspace. */
 enum { MCP_TOOL_COUNT = 9, MCP_PLAIN_TOOL_COUNT = 7, MCP_TEMPLATE_COUNT = 6, MCP_PROMPT_COUNT = 1 };
 extern const struct mcp_tool mcp_tools[MCP_TOOL_COUNT];
