@@ -185,6 +185,22 @@ def a_flood_of_names_below_one_domain_is_left_out(c):
 
 
 @test
+def a_record_in_memory_that_begins_again_is_learned_from_as_a_whole(c):
+    c.write("many.py", f"""
+import socket
+for i in range(8000):
+    with socket.create_connection(("{PUBLIC}", 80), 20) as s:
+        s.shutdown(socket.SHUT_WR)
+        s.recv(1)
+""")
+    with world() as w:
+        seen = w.execute(c, [c.program(), "egress", "learn", "--ceiling", "public", "-o", "json", "--mount",
+                             f"{c.dir / 'many.py'}:/tmp/many.py", "--", "python3", "/tmp/many.py"], env=EMBEDDED)
+        answer = json.loads(seen.expect(0).out)
+        equal((answer["connections"], answer["complete"]), (8000, True), "connections")
+
+
+@test
 def hostile_names_are_counted_and_never_written(c):
     script = """
 import socket

@@ -199,8 +199,9 @@ static int learn_command(struct api_call *c, struct learn_options *o, int argc, 
 
 /* ---- a sandbox ---- */
 
-/* Its policy as text. A status. */
-static int fetch_policy(const struct api_call *c, const char *id, struct buf *out)
+/* Its policy as text, and the policy's number. A status. */
+static int fetch_policy(const struct api_call *c, const char *id, struct buf *out,
+                        int64_t *ret_generation)
 {
     AUTO(api_call_done) struct api_call q;
     const struct json *policy;
@@ -213,6 +214,7 @@ static int fetch_policy(const struct api_call *c, const char *id, struct buf *ou
     status = api_call_run(&q);
     if (status)
         return status;
+    *ret_generation = show_int(q.answer, "generation", 0);
     policy = show_at(q.answer, "policy");
     if (!policy)
         return 0;
@@ -239,11 +241,27 @@ static int feed_log(const struct api_call *c, const struct learn_options *o, con
     return status;
 }
 
-static int apply_policy(const struct api_call *c, const char *id)
+/* Another policy may have been set since ours was read. */
+static int check_generation(const struct api_call *c, const char *id, int64_t generation)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(TEXT_FILE_MAX);
+    int64_t now;
+    int status = fetch_policy(c, id, &text, &now);
+
+    if (status || now == generation)
+        return status;
+    verb_failed(c->verb, "%s: its policy was changed meanwhile, and is left as it is; learn again",
+                id);
+    return EXIT_CONFLICT;
+}
+
+static int apply_policy(const struct api_call *c, const char *id, int64_t generation)
 {
     AUTO(api_call_done) struct api_call q;
-    int status;
+    int status = check_generation(c, id, generation);
 
+    if (status)
+        return status;
     api_call_init(&q, c->verb, c->common, "PUT");
     api_call_path(&q, "/v1/sandboxes/%s/egress", id);
     api_call_field(&q, "Content-Type", "application/yaml");
@@ -269,12 +287,13 @@ static int learn_sandbox(struct api_call *c, struct learn_options *o, const char
     AUTO(buf_done) struct buf base = BUF_INIT(TEXT_FILE_MAX);
     struct learn_question q;
     struct err e = { 0 };
+    int64_t generation = 0;
     int status = check_sandbox_options(c, o);
 
     if (status == 0 && o->write && policy_file_check(o->write, NULL, &e) < 0)
         status = api_call_failed(c, &e);
     if (status == 0)
-        status = fetch_policy(c, id, &base);
+        status = fetch_policy(c, id, &base, &generation);
     if (status)
         return status;
     q = question_of(o, buf_str(&base));
@@ -291,7 +310,7 @@ static int learn_sandbox(struct api_call *c, struct learn_options *o, const char
         policy_file_write(o->write, NULL, (struct str){ 0 }, show_string(c->answer, "policy"), &e) <
             0)
         status = api_call_failed(c, &e);
-    return status || !o->apply ? status : apply_policy(c, id);
+    return status || !o->apply ? status : apply_policy(c, id, generation);
 }
 
 static int run_egress_learn(struct api_call *c, void *options, int argc, char **argv)

@@ -117,6 +117,7 @@ static void write_learn_counts(struct json_writer *w, const struct learn_proposa
                    { "missed_refusals", l->refused.missed },
                    { "missed_lookups", l->asked.missed },
                    { "only_recorded_requests", l->only_recorded },
+                   { "refusals_without_destination", l->unknown },
                    { "unreadable_lines", l->unreadable },
                    { "dropped_endpoints", p->base.n - p->base.kept } };
 

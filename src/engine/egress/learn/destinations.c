@@ -125,6 +125,8 @@ void learn_log_add(struct learn_log *l, struct str line)
         file_decision(&l->asked, &r);
     } else if (r.kind == LEARN_REFUSED) {
         file_decision(&l->refused, &r);
+    } else if (r.kind == LEARN_UNKNOWN) {
+        l->unknown += r.count;
     } else if (r.kind == LEARN_ONLY_RECORDED) {
         l->only_recorded += r.count;
     }

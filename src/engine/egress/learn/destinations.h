@@ -36,7 +36,7 @@ struct learn_table {
 
 struct learn_log {
     struct learn_table opened, refused, asked;
-    uint64_t connections, unreadable, only_recorded;
+    uint64_t connections, unreadable, unknown, only_recorded;
 };
 
 void learn_log_init(struct learn_log *l);

@@ -93,6 +93,11 @@ static bool is_policy_name(struct str name)
     return !host_pattern_parse(name, &p) && !p.wild;
 }
 
+static bool has_destination(const struct json *v)
+{
+    return find_decision_member(v, "dst_endpoint") || find_decision_member(v, "query");
+}
+
 /* The name that was asked for; without one, the address. */
 static bool read_destination(const struct json *v, struct learn_record *ret)
 {
@@ -124,6 +129,10 @@ static bool read_decision(const struct json *v, struct learn_record *ret)
     (void)str_copy(decision_text(v, "connection_info.protocol_name"), ret->protocol,
                    sizeof ret->protocol);
     read_decision_program(v, ret);
+    if (ret->kind == LEARN_REFUSED && !has_destination(v)) {
+        ret->kind = LEARN_UNKNOWN;
+        return true;
+    }
     return read_destination(v, ret) && (ret->kind != LEARN_OPENED || ret->port);
 }
 

@@ -14,6 +14,7 @@ enum learn_kind {
     LEARN_OPENED, /* a connection was allowed */
     LEARN_ASKED,  /* a name was allowed and looked up; no connection yet */
     LEARN_REFUSED,
+    LEARN_UNKNOWN, /* a refusal without a destination: a malformed request, or connections that wait */
     LEARN_ONLY_RECORDED, /* a request that the policy denies passed, because its endpoint only records */
 };
 

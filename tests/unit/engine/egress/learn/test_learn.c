@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "engine/egress/learn/destinations.h"
+#include "engine/egress/learn/proof.h"
 #include "harness/tap.h"
 #include "lib/json/reader.h"
 
@@ -108,6 +108,40 @@ TEST(addresses_that_are_not_public_are_declared_exactly)
                       "          - \"127.0.0.1\"\n"
                       "      - host: mirror.corp\n        port: 443\n        allowed_ips:\n"
                       "          - \"10.0.0.5\"\n"));
+}
+
+/* A policy with a mistake is not answered, whatever made it. */
+TEST(a_proposal_that_decides_otherwise_is_refused)
+{
+    static const char *const texts[] = {
+        "version: 1\n",
+        "version: 1\nnetwork_policies: {a: {endpoints: [{host: b.example.com, port: 443}]}}\n",
+        "version: 1\nunlisted: {access: public}\n", /* allows what is left out */
+        "version: 2\n",
+    };
+    static const int results[] = { -ERR_BUG, -ERR_BUG, -ERR_BUG, -ERR_INVALID };
+    AUTO(learn_log_done) struct learn_log log;
+    AUTO(learn_proposal_done) struct learn_proposal p;
+    struct learn_choices c = { 0 };
+    struct str line;
+
+    learn_log_init(&log);
+    learn_proposal_init(&p, &log);
+    buf_clear(&in);
+    log_open("a.example.com", PUBLIC_IP, 443, NULL);
+    log_open("0123456789abcdef0123456789abcdef.t.example", PUBLIC_IP, 443, NULL);
+    for (struct str rest = buf_str(&in); rest.n;) {
+        rest = str_cut(rest, '\n', &line);
+        learn_log_add(&log, line);
+    }
+    CHECK_OK(learn_propose(&p, &c, &arena, &e), e);
+    CHECK_OK(learn_prove(&p, &c, &e), e);
+    for (size_t i = 0; i < COUNT_OF(texts); i++) {
+        buf_clear(&p.text);
+        buf_add(&p.text, str_from(texts[i]));
+        CHECK_INT(learn_prove(&p, &c, &e), results[i]);
+        CHECK(strstr(e.msg, "nothing is proposed"));
+    }
 }
 
 TEST(nothing_learned_allows_nothing)

@@ -61,6 +61,14 @@ TEST(refusals_have_a_code_and_a_count)
     CHECK_INT(r.kind, LEARN_ONLY_RECORDED);
 }
 
+TEST(a_refusal_may_have_no_destination)
+{
+    CHECK(read_line("{\"class_uid\":4001,\"activity_id\":5,\"action_id\":2,\"count\":3,"
+                    "\"status_code\":\"connection_limit\"}"));
+    CHECK_INT(r.kind, LEARN_UNKNOWN);
+    CHECK_INT(r.count, 3);
+}
+
 TEST(ends_and_policies_are_passed_over)
 {
     CHECK(read_line("{\"class_uid\":4001,\"activity_id\":2}") && r.kind == LEARN_OTHER);
