@@ -14,18 +14,18 @@ struct client {
     const char *name;    /* a word */
     const char *title;   /* as its vendor writes it */
     const char *program; /* is it installed? */
-    enum client_scope usual;
     /* CLIENT_PROJECT: in the project. CLIENT_USER: in $HOME, or the second one in the directory that
      * the variable names. */
     const char *files[CLIENT_SCOPES];
     const char *home_variable, *home_file;
     const char *servers; /* the member or table of all servers */
     const char *type;    /* a member "type" of an entry; NULL: none */
-    bool toml;
-    struct json_dialect dialect;
     /* The directory of the project, in its terms; NULL: a directory must be named. */
     const char *workspace[CLIENT_SCOPES];
     const char *next; /* the next step of the person, a sentence */
+    enum client_scope usual;
+    bool toml;
+    struct json_dialect dialect;
 };
 
 extern const struct client clients[];

@@ -145,6 +145,7 @@ static int find_path(const struct edit *d, const struct json_path *path, struct 
     size_t at = skip_blanks(d->plain, 0);
     int r;
 
+    *f = (struct found){ 0 };
     if (d->plain.p[at] != '{')
         return err_set(d->e, ERR_INVALID, "line %zu: expected an object",
                        json_plain_line(d->text, at));

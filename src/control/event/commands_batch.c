@@ -150,16 +150,12 @@ static void return_commands(struct command_batch *b)
 {
     struct commands *x = b->commands;
 
-    for (struct link *m; (m = list_last(&b->runs));) {
-        struct link *first = list_first(&x->waiting);
-
-        link_leave(m);
-        if (first)
-            list_insert(first, m);
-        else
-            list_append(&x->waiting, m);
+    LIST_EACH (struct command_run, run, &b->runs, waiting)
         x->n_waiting++;
-    }
+    for (struct link *m; (m = list_take(&x->waiting));)
+        list_append(&b->runs, m);
+    for (struct link *m; (m = list_take(&b->runs));)
+        list_append(&x->waiting, m);
 }
 
 static void on_batch_written(struct store_txn *t, int r, const struct err *e)

@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *text = malloc(size + 1);
     size_t n = 0;
 
-    check_mask(text);
+    check_mask(text != NULL);
     if (size)
         memcpy(text, data, size);
     text[size] = '\0';
