@@ -105,8 +105,8 @@ void mcp_grant_done(struct mcp_grant *g)
 
 /* --- the end --- */
 
-/* The state of the sandbox: "" if there is none, or the daemon does not answer. */
-static void look_at_sandbox(const struct mcp_grant *g, const struct api_call *session,
+/* The state of the sandbox: "" if there is none. False: the daemon does not answer. */
+static bool look_at_sandbox(const struct mcp_grant *g, const struct api_call *session,
                             char ret_state[static 16], char ret_id[static ID_MAX])
 {
     AUTO(api_call_done) struct api_call c;
@@ -117,9 +117,10 @@ static void look_at_sandbox(const struct mcp_grant *g, const struct api_call *se
     c.start = CONTACT_ONLY;
     api_call_path(&c, "/v1/sandboxes/%s", g->name);
     if (!api_call_answers(&c, &e))
-        return;
+        return e.code == ERR_UPSTREAM;
     str_copy(show_string(c.answer, "state"), ret_state, 16);
     str_copy(show_string(c.answer, "sandbox_id"), ret_id, ID_MAX);
+    return true;
 }
 
 static void report_kept_sandbox(const struct mcp_grant *g, const char *id)
@@ -134,7 +135,12 @@ void mcp_grant_report(const struct mcp_grant *g, const struct api_call *c)
     char state[16] = "", id[ID_MAX] = "";
 
     for (int i = 0; i < ENDING_LOOKS; i++) {
-        look_at_sandbox(g, c, state, id);
+        if (!look_at_sandbox(g, c, state, id)) {
+            cli_report("if the session has used its sandbox, it is '%s', and has its files when "
+                       "the daemon runs again: sandboxer get %s",
+                       g->name, g->name);
+            return;
+        }
         if (!state[0] || strcmp(state, "destroyed") == 0)
             return;
         if (strcmp(state, "paused") == 0) {

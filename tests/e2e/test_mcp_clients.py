@@ -12,6 +12,7 @@ import os
 import re
 import subprocess
 
+from agents import PROFILE
 from daemon import Daemon
 from harness import BUILD, Skip, check, equal, main, test, wait_for
 from mcp import script
@@ -72,6 +73,37 @@ say('destroyed', (await call('sandbox_destroy', { sandbox_id: id })).structuredC
 await call('sandbox_create', {});
 if (kind === 'http')
     await transport.terminateSession();
+await client.close();
+process.exit(0);
+"""
+
+# A session with a workspace, with the schemas as the SDK and its validator understand them.
+WORKSPACE = """
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import Ajv from 'ajv';
+const [command, dir] = process.argv.slice(2);
+const client = new Client({ name: 'workspace', version: '1' }, { capabilities: {} });
+const say = (what, value) => console.log(JSON.stringify({ what, value }));
+await client.connect(new StdioClientTransport({ command, args: ['mcp', '--workspace', dir], env: process.env }));
+const ajv = new Ajv({ strict: true, strictRequired: true });
+const { tools } = await client.listTools();
+say('tools', tools.length);
+const takes = {};
+for (const t of tools) {
+    takes[t.name] = ajv.compile(t.inputSchema);
+    ajv.compile(t.outputSchema);
+}
+const call = async (name, args) => {
+    if (!takes[name](args))
+        throw new Error(`${name}: ${ajv.errorsText(takes[name].errors)}`);
+    return (await client.callTool({ name, arguments: args })).structuredContent;
+};
+say('ran', (await call('sandbox_exec', { command: 'cat a.txt; echo edited >a.txt' })).stdout);
+say('diff', (await call('sandbox_diff', {})).changes.map((c) => [c.action, c.path]));
+say('dry', (await call('sandbox_sync', { dry_run: true })).applied);
+say('sync', (await call('sandbox_sync', { limit: 5 })).applied);
+say('id', takes.sandbox_destroy({}));
 await client.close();
 process.exit(0);
 """
@@ -167,6 +199,18 @@ def the_sdk_on_http(c):
     place = modules(SDK, INSTALL_SECONDS)
     with serving(c) as (d, port, token):
         check_story(story_of(script(c, place, "story.mjs", STORY, ["http", f"http://127.0.0.1:{port}/mcp", token()[0].token])))
+        nothing_left(d)
+
+
+@test(**ONLY)
+def the_sdk_with_a_workspace(c):
+    place = modules(SDK, INSTALL_SECONDS)
+    c.write("work/a.txt", "host a\n")
+    c.write("daemon/profiles/agent-dev.yaml", PROFILE.format(memory=256, disk=64, more=""))
+    with Daemon(c) as d:
+        said = story_of(script(c, place, "workspace.mjs", WORKSPACE, [c.program(), c.dir / "work"], **environment(d)))
+        equal(said, {"tools": 9, "ran": "host a\n", "diff": [["replaced", "a.txt"]], "dry": 1, "sync": 1, "id": False}, "the session")
+        equal((c.dir / "work/a.txt").read_text(), "edited\n", "the file")
         nothing_left(d)
 
 

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 
-from agents import Agents
+from agents import PROFILE, Agents
 from harness import check, equal, main, test, wait_for
 from mcp import META, NEW, Lines, Web, check_tool_schemas
 
@@ -108,6 +108,46 @@ def a_killed_client_loses_nothing(c):
             m.kill()
         wait_for(lambda: [*a.boxes()] == [box], "one without changes is destroyed")
         a.cli("destroy", "--discard", box).expect(0)
+
+
+@test
+def an_unused_session_finds_its_files(c):
+    c.write("daemon/profiles/brief.yaml", PROFILE.format(memory=256, disk=64, more="").replace("agent-dev", "brief").replace("2h", "3s"))
+    with Agents(c) as a:
+        with Session(a, "--profile", "profile.brief") as m:
+            m.sh("echo edited >a.txt")
+            wait_for(lambda: [*a.boxes().values()] == ["paused"], "its lifetime is over")
+            equal(m.sh("cat a.txt"), "edited\n", "afterwards")
+            [box] = a.boxes()
+            a.cli("pause", box).expect(0)
+            m.refused("sandbox_exec", "resume", command="true")
+        equal([*a.boxes().values()], ["paused"], "after the session")
+        a.cli("destroy", "--discard", box).expect(0)
+
+
+@test
+def a_client_that_dies_at_once_leaves_nothing(c):
+    with Agents(c) as a:
+        for _ in range(5):
+            with Session(a) as m:
+                m.start("tools/call", name="sandbox_exec", arguments={"command": "true"})
+                m.kill()
+        wait_for(lambda: a.boxes() == {}, "they are gone")
+
+
+@test
+def a_daemon_that_dies_loses_nothing(c):
+    with Agents(c) as a:
+        with Session(a, "--name", "mine") as m:
+            m.sh("echo edited >a.txt")
+            a.daemon.kill()
+            equal(m.process.wait(20), 125, "the exit status")
+            check("sandboxer get mine" in m.says(), f"what it says: {m.says()}")
+        a.daemon.start()
+        with Session(a, "--name", "mine") as m:
+            equal(m.sh("cat a.txt"), "edited\n", "in the next session")
+            m.tool("sandbox_sync")
+        wait_for(lambda: a.boxes() == {}, "it is gone")
 
 
 @test

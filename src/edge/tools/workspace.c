@@ -29,6 +29,7 @@ struct mcp_workspace {
     struct create_op making;
     struct sandbox_op moving;
     struct sandbox *resumed; /* referenced while it is resumed */
+    int64_t ttl_ns;          /* of the sandbox, when the session began to use it */
     int64_t extended_ns;     /* the last time that its lifetime was extended */
     struct sandbox *sandbox; /* referenced and attached; NULL: none yet */
     struct list waiting;     /* struct grant_wait */
@@ -198,6 +199,7 @@ static void use_granted_sandbox(struct mcp_workspace *w, struct sandbox *s)
     w->state = GRANT_READY;
     if (!w->sandbox) {
         w->sandbox = sandbox_ref(s);
+        w->ttl_ns = sandbox_view(s).record->ttl_ns;
         sandbox_attach(s);
         snprintf(p->workspace.sandbox, sizeof p->workspace.sandbox, "%s",
                  sandbox_view(s).record->id);
@@ -258,12 +260,14 @@ static void on_granted_sandbox_resumed(struct sandbox_op *op, int r, const struc
     sandbox_unref(s);
 }
 
+/* For its whole lifetime again. */
 static void resume_granted_sandbox(struct mcp_workspace *w, struct sandbox *s)
 {
     w->state = GRANT_RESUMING;
     w->resumed = sandbox_ref(s);
     w->moving = (struct sandbox_op){ .done = on_granted_sandbox_resumed };
-    sandbox_resume_for(s, &w->granter.actor, w->request.ttl_ns, &w->moving);
+    sandbox_resume_for(s, &w->granter.actor, w->ttl_ns ? w->ttl_ns : sandbox_view(s).record->ttl_ns,
+                       &w->moving);
 }
 
 /* A sandbox of that name is used if it has the same directory and access. */
@@ -315,16 +319,16 @@ static void on_grant_extended(struct sandbox_op *op, int r, const struct err *e)
 /* A session in use keeps its sandbox; one that is not used for the whole time finds it paused. */
 static void extend_granted_sandbox(struct mcp_workspace *w)
 {
-    int64_t now = clock_wall(), ttl = w->request.ttl_ns;
+    int64_t now = clock_wall();
     struct sandbox_op *op;
 
-    if (!ttl || sandbox_view(w->sandbox).deadline_ns - now > ttl / 2 ||
+    if (sandbox_view(w->sandbox).deadline_ns - now > w->ttl_ns / 2 ||
         now - w->extended_ns < EXTEND_EVERY)
         return;
     w->extended_ns = now;
     op = new0(sizeof *op);
     op->done = on_grant_extended;
-    sandbox_extend(w->sandbox, &w->granter.actor, ttl, op);
+    sandbox_extend(w->sandbox, &w->granter.actor, w->ttl_ns, op);
 }
 
 static bool takes_granted_sandbox(const struct mcp_workspace *w, const struct mcp_request *r)
