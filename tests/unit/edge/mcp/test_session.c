@@ -91,6 +91,35 @@ TEST(both_eras_stand_side_by_side)
         "-32602");
 }
 
+TEST(an_argument_with_a_preset_is_not_required)
+{
+    static const struct json_field fields[] = {
+        { "box", JSON_KIND_STR, .required = true, .doc = "Always." },
+        { "text", JSON_KIND_STR, .required = true },
+    };
+    static const struct mcp_tool tools[] = {
+        { .name = "with", .description = "d", JSON_FIELDS(fields) },
+        { .name = "without", .description = "d", .hints = MCP_NO_PRESET, JSON_FIELDS(fields) },
+    };
+    static const struct mcp_offer offer = { .name = "other",
+                                            .tools = tools,
+                                            .n_tools = COUNT_OF(tools),
+                                            .preset = "box",
+                                            .preset_doc = "Or the usual one." };
+    struct str heard;
+
+    world_open();
+    world_session->offer = &offer;
+    HAS(world_say(INIT("2025-11-25")), "\"name\":\"other\"");
+    heard = world_say(OLD("1", "tools/list", "{}"));
+    HAS(heard, "\"name\":\"with\"");
+    HAS(heard, "\"description\":\"Or the usual one.\"},\"text\":{\"type\":\"string\"}},"
+               "\"required\":[\"text\"]");
+    HAS(heard, "\"description\":\"Always.\"},\"text\":{\"type\":\"string\"}},"
+               "\"required\":[\"box\",\"text\"]");
+    HAS(world_say(OLD("2", "tools/call", "{\"name\":\"echo\"}")), "there is no tool");
+}
+
 TEST(tools_answer_in_two_forms_and_fail_for_the_model)
 {
     world_open();
