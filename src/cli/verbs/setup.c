@@ -209,12 +209,15 @@ static void note_daemon_variables(const struct setup_options *o)
 {
     static const char *const names[] = { "SANDBOXER_URL", "SANDBOXER_SOCKET", "SANDBOXER_STATE" };
 
-    for (size_t i = 0; i < COUNT_OF(names) && !o->common.server; i++)
-        if (getenv(names[i]) && getenv(names[i])[0])
+    for (size_t i = 0; i < COUNT_OF(names) && !o->common.server; i++) {
+        const char *value = getenv(names[i]);
+
+        if (value && value[0])
             cli_report(
                 "note: %s is set here; the server uses the same daemon only if the client has "
                 "it in its environment, or with --server",
                 names[i]);
+    }
 }
 
 static struct json setup_member(struct str key, const char *text)
