@@ -164,4 +164,16 @@ def what_was_refused_is_shown(c):
         equal(follower.wait(20), 0, "the follower ends with the sandbox")
 
 
+@test
+def denials_name_the_program(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create("--allow", "api.example.com")
+        cli.sh(box, "curl -sS -m 20 https://other.example/").expect(56)
+        (denied,) = cli.json("egress", "denials", box)["denials"]
+        equal([denied["host"], denied["program"]], ["other.example", "/usr/bin/curl"], "the program, by no rule of the policy")
+        equal(cli.lines("egress", "denials", "-q", "--program", "curl", box), ["other.example"], "of a program")
+        equal(log(cli, box, "--program", "curl", "--denied"), ["other.example"], "decisions of a program")
+
+
 main()

@@ -129,10 +129,40 @@ static void finish_soon(struct authorization *a)
     loop_later(a->box->egress->loop, &a->later_, on_authorization_done, NULL);
 }
 
-static void deny_authorization(struct authorization *a)
+static void record_denial(struct authorization *a)
 {
     lease_deny(a->lease);
     finish_soon(a);
+}
+
+#define ATTRIBUTION_PRICE_NS (NS_PER_S / EGRESS_ATTRIBUTIONS_A_SECOND)
+
+/* Takes the search of a program from a budget that grows with time, up to the burst: PID 1 reads the
+ * tables of the sandbox's descriptors for each. */
+static bool pay_attribution(struct egress_box *b)
+{
+    int64_t now = clock_mono(), full = now - EGRESS_ATTRIBUTIONS_BURST * ATTRIBUTION_PRICE_NS;
+
+    if (b->attributions_paid < full)
+        b->attributions_paid = full;
+    if (b->attributions_paid + ATTRIBUTION_PRICE_NS > now)
+        return false;
+    b->attributions_paid += ATTRIBUTION_PRICE_NS;
+    return true;
+}
+
+/* Records the denial, with the program if it can be found: that of names has no connection. */
+static void deny_authorization(struct authorization *a)
+{
+    struct egress_box *b = a->box;
+
+    if (!b->egress->who || a->asked_ || a->lease->intent.adapter == EGRESS_BY_DNS ||
+        !pay_attribution(b)) {
+        record_denial(a);
+        return;
+    }
+    a->asked_ = a->attributes_ = true;
+    b->egress->who->request(a);
 }
 
 /* The last step; checks that the policy is still in force. If no further check follows the
@@ -196,6 +226,13 @@ void authorize_known(struct authorization *a, const struct egress_who *who)
     struct egress_decision *d = &a->lease->decision;
 
     a->who_ = NULL;
+    if (a->attributes_) {
+        a->attributes_ = false;
+        if (who && who->known)
+            d->who = *who;
+        record_denial(a);
+        return;
+    }
     if ((!who || !who->known) && !d->match.needs_identity) { /* only the record would have it */
         resolve_intent(a);
         return;
@@ -215,28 +252,38 @@ void authorize_known(struct authorization *a, const struct egress_who *who)
         deny_authorization(a);
 }
 
+/* A rule names programs, or the record has those of every connection. */
+static void request_program(struct authorization *a)
+{
+    const struct egress_who_ops *who = a->box->egress->who;
+
+    a->asked_ = true;
+    if (who)
+        who->request(a);
+    else
+        authorize_known(a, NULL);
+}
+
 void authorize_start(struct authorization *a, struct egress_box *b, const struct egress_intent *i,
                      authorization_fn *done)
 {
-    const struct egress_who_ops *who = b->egress->who;
     struct egress_decision *d;
 
     a->box = b;
     a->lease = lease_new(b, i);
     a->done_ = done;
     a->who_ = NULL;
+    a->asked_ = a->attributes_ = false;
     d = &a->lease->decision;
     if (check_policy(b, d) && query_policy(&a->lease->intent, d)) {
-        if (b->identify && who)
-            who->request(a);
+        if (b->identify && b->egress->who)
+            request_program(a);
         else
             resolve_intent(a);
     } else if (!d->match.needs_identity)
         deny_authorization(a);
-    else if (who)
-        who->request(a);
     else
-        authorize_known(a, NULL);
+        request_program(a);
 }
 
 void authorize_cancel(struct authorization *a)
@@ -246,6 +293,9 @@ void authorize_cancel(struct authorization *a)
     if (a->who_)
         a->box->egress->who->cancel(a);
     a->who_ = NULL;
+    if (a->attributes_) /* the client left: it stays on record that it was denied */
+        lease_deny(a->lease);
+    a->attributes_ = false;
     dns_lookup_cancel(&a->lookup_);
     loop_later_stop(&a->later_);
     lease_free(take_ptr(a->lease));

@@ -2,7 +2,8 @@
 /* The one authorization step: turns an intent into one decision, in a lease (lease.h).
  *
  * Checks in this order: the destination itself (metadata services, control-plane ports, addresses
- * of this machine), the identity of the client (only if a rule needs it), the policy, resolution
+ * of this machine), the identity of the client (only if a rule needs it, or for the record of a
+ * denial), the policy, resolution
  * (exactly one lookup; none for a literal address or pinned addresses), the addresses. The first
  * denial ends the sequence. A denial is recorded before `done` is called, an allow when the lease
  * is opened. A failure to evaluate denies. If the policy changes meanwhile, the result is a denial
@@ -77,7 +78,9 @@ struct authorization {
     authorization_fn *done_;
     struct dns_lookup lookup_;
     struct loop_later later_;
-    void *who_; /* a running query of egress_who_ops */
+    void *who_;       /* a running query of egress_who_ops */
+    bool asked_;      /* the program was asked for … */
+    bool attributes_; /* … for the record of a denial, which waits for it */
 };
 
 void authorize_start(struct authorization *a, struct egress_box *b, const struct egress_intent *i,

@@ -96,9 +96,10 @@ struct egress_box {
     struct audit *audit;
     struct fake_addresses *mapping; /* synthetic addresses of policy DNS */
     struct egress_counters counters;
-    struct list open;     /* struct egress_open */
-    struct rank rank;     /* its count is the length of `open` */
-    int64_t lookups_paid; /* CLOCK_MONOTONIC ns up to which lookups are paid (lease.h) */
+    struct list open;          /* struct egress_open */
+    struct rank rank;          /* its count is the length of `open` */
+    int64_t lookups_paid;      /* CLOCK_MONOTONIC ns up to which lookups are paid (lease.h) */
+    int64_t attributions_paid; /* the same for searches of programs (authorize.c) */
     unsigned lookups_running;
     struct link link;
 };

@@ -23,6 +23,10 @@ enum {
     EGRESS_LOOKUPS_BURST = 100,
     EGRESS_LOOKUPS_A_SECOND = 20,
     EGRESS_LOOKUPS_MAX = 64, /* running */
+    /* Searches for the program of a denied connection (authorize.c): a burst, and then this many a
+     * second. */
+    EGRESS_ATTRIBUTIONS_BURST = 40,
+    EGRESS_ATTRIBUTIONS_A_SECOND = 20,
     /* Limits of one box's policy DNS: */
     EGRESS_DNS_WAITING_MAX = 256, /* questions that wait for lookups */
     EGRESS_DNS_CONNECTIONS_MAX = 32,
