@@ -5,12 +5,15 @@
 records of an unknown end, and none without an end."""
 
 import json
+import os
 import select
 import signal
+import subprocess
 
 from client import Client
 from daemon import ApiAs, Daemon
 from harness import check, equal, main, test, wait_for
+from volumes import fill
 
 FULL = "id: profile.full\nversion: 1\nrecord_commands: full\n"
 NONE = "id: profile.none\nversion: 1\nrecord_commands: none\n"
@@ -223,6 +226,29 @@ def callers_see_their_own(c):
         equal(words(one.get(everything).expect(200).json["commands"]), ["echo one"], "the first one")
         equal(words(two.get(everything).expect(200).json["commands"]), ["echo two"], "the second one")
         two.get(f"/v1/sandboxes/{mine}/audit/commands").expect(404)
+
+
+@test(only="root", because="a file system is mounted")
+def a_full_disk_loses_no_record(c):
+    place = c.mkdir(c.dir / "small")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64M,mode=0755", "none", str(place)], check=True)
+    try:
+        with Daemon(c, state=place / "state", driver="memory") as d:
+            cli = Client(d)
+            box = cli.create()
+            numbers = [cli.spawn(box, f"exec sleep 100{i}") for i in range(4)]
+            wait_for(lambda: len(events(cli, box)) == 4, "four starts")
+            fill(place / "filler")
+            for number in numbers:
+                d.api.post(f"/v1/sandboxes/{box}/processes/{number}/signal", {"signal": "KILL"})
+            refused = wait_for(lambda: (x := d.api.run(box, ["true"])).status == 507 and x, "no program starts")
+            equal(refused.code, "storage_full", "why")
+            os.unlink(place / "filler")
+            wait_for(lambda: d.api.run(box, ["true"]).status == 200, "programs start again")
+            wait_for(lambda: len([r for r in ended(cli, box) if r["outcome"] == "signalled"]) == 4, "the ends are written")
+            cli("audit", "verify").expect(0)
+    finally:
+        subprocess.run(["umount", str(place)], check=False)
 
 
 main()

@@ -48,8 +48,7 @@ static bool is_command_skipped(struct control *c, const struct command_begin *b)
         rate_use(&x->exempt, str_from(a.name), 1, clock_mono());
         return false;
     }
-    snprintf(x->skipped_owner, sizeof x->skipped_owner, "%s", b->owner);
-    x->skipped++;
+    commands_skip(x, b->owner);
     return true;
 }
 

@@ -9,7 +9,7 @@
 #include "control/event/commands_internal.h"
 #include "domain/model/event.h"
 
-enum { RETRY_MS = 2000, COMPLAIN_S = 60, SETTING_EXTRA = 256, SKIPPED_TEXT = 64 };
+enum { RETRY_MS = 2000, COMPLAIN_S = 60, SETTING_EXTRA = 256, SKIPPED_TEXT = 64, SKIPPED_S = 60 };
 
 struct command_batch {
     struct commands *commands;
@@ -21,12 +21,20 @@ struct command_batch {
 };
 
 static void on_batch_due(struct loop_timer *t);
+static void on_skipped_due(struct loop_timer *t);
 
 static void schedule_batch(struct commands *x, int64_t ms)
 {
     if (!x->batch && !x->closing && !loop_timer_started(&x->timer))
         loop_timer_start(x->control->loop, &x->timer, clock_mono() + ms * NS_PER_MS, on_batch_due,
                          NULL);
+}
+
+static void await_skipped_event(struct commands *x)
+{
+    if (!x->closing && !loop_timer_started(&x->skipped_timer))
+        loop_timer_start(x->control->loop, &x->skipped_timer, clock_mono() + SKIPPED_S * NS_PER_S,
+                         on_skipped_due, NULL);
 }
 
 void command_enqueue(struct command_run *r)
@@ -109,9 +117,9 @@ static void add_skipped(struct command_batch *b)
 {
     struct commands *x = b->commands;
 
-    b->n_skipped = x->skipped;
-    if (!b->n_skipped)
+    if (!x->skipped || (!x->closing && loop_timer_started(&x->skipped_timer)))
         return;
+    b->n_skipped = x->skipped;
     event_fill(&b->skipped, &ACTOR_DAEMON, x->skipped_owner, COMMAND_SKIPPED,
                "programs beyond the share of events of one owner");
     snprintf(b->skipped_text, sizeof b->skipped_text, "{\"count\":%llu}",
@@ -176,6 +184,8 @@ static void on_batch_written(struct store_txn *t, int r, const struct err *e)
     x->skipped -= b->n_skipped;
     if (b->n_skipped)
         publish_command(b, &b->skipped);
+    if (x->skipped) /* meanwhile */
+        await_skipped_event(x);
     if (list_first(&x->waiting))
         schedule_batch(x, COMMANDS_BATCH_MS);
     free(b);
@@ -201,6 +211,23 @@ static void write_command_batch(struct commands *x)
     store_commit(&b->txn, on_batch_written);
 }
 
+static void on_skipped_due(struct loop_timer *t)
+{
+    struct commands *x = container_of(t, struct commands, skipped_timer);
+
+    if (!x->batch)
+        write_command_batch(x);
+    else /* the next batch has it */
+        schedule_batch(x, COMMANDS_BATCH_MS);
+}
+
+void commands_skip(struct commands *x, const char *owner)
+{
+    snprintf(x->skipped_owner, sizeof x->skipped_owner, "%s", owner);
+    x->skipped++;
+    await_skipped_event(x);
+}
+
 static void on_batch_due(struct loop_timer *t)
 {
     struct commands *x = container_of(t, struct commands, timer);
@@ -214,8 +241,13 @@ void commands_flush(struct control *c)
     struct commands *x = c->commands;
 
     loop_timer_stop(&x->timer);
+    loop_timer_stop(&x->skipped_timer);
     x->closing = true;
-    while (c->store && list_first(&x->waiting))
+    if (!c->store)
+        return;
+    if (x->skipped && !x->batch)
+        write_command_batch(x);
+    while (list_first(&x->waiting))
         write_command_batch(x);
 }
 

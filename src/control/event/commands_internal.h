@@ -42,7 +42,8 @@ struct commands {
     struct loop_timer timer;
     struct command_batch *batch; /* under way; NULL: none */
     struct rate exempt;          /* of administrators */
-    uint64_t skipped;
+    uint64_t skipped;            /* since the last event about them, which the timer writes */
+    struct loop_timer skipped_timer;
     char skipped_owner[OWNER_MAX];
     int64_t complained_ns;
     bool closing;
@@ -52,6 +53,8 @@ struct commands {
 
 /* Its record is to be written, or to be written again. */
 void command_enqueue(struct command_run *r);
+/* A program is only counted. */
+void commands_skip(struct commands *x, const char *owner);
 void command_free(struct command_run *r);
 
 #endif

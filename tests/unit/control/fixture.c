@@ -194,15 +194,14 @@ static void on_answer(struct store_query *q, int r, const struct err *why)
 
 size_t count_events(const char *type)
 {
-    struct store_query q = { .kind = STORE_EVENTS };
-    size_t n = 0;
+    struct store_query q = { .kind = STORE_EVENTS, .text = str_from(type) };
+    size_t n;
 
     arena_init(&q.arena, 64 << 20);
     answered = false;
     CHECK_OK(store_ask(control_store(fix.control), &q, on_answer, &e), e);
     WAIT_FOR(answered);
-    for (size_t i = 0; i < q.n; i++)
-        n += strcmp(q.events[i].type, type) == 0;
+    n = q.n;
     arena_done(&q.arena);
     return n;
 }
