@@ -4,12 +4,12 @@
 """Checkpoints of a sandbox, and the way back to them: nothing that was there is lost, whoever is killed meanwhile."""
 
 import contextlib
-import json
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 
 from agents import Agents
 from client import Client
-from daemon import Cut, Daemon
+from daemon import Api, Cut, Daemon
 from harness import check, equal, main, test, wait_for
 from mcp import ACCEPT, VERSION, Lines
 from tcp import Tcp, free_port
@@ -269,6 +269,33 @@ def killed_at(c, driver):
             equal(read(d, box), "one", f"{point}: what it goes back to")
             d.destroy(box)
             wait_for(lambda: layers(d) == [] and unfinished(d) == [] and box not in boxes(d), f"{point}: the layers are gone")
+
+
+@test
+def requests_meet_an_undo(c):
+    """A destroy in the midst of it wins, and so does the first of two; nothing is left behind."""
+    with Daemon(c) as d, ThreadPoolExecutor() as pool:
+        for i in range(12):
+            box = d.create()
+            write(d, box, "one")
+            take(d, box)
+            write(d, box, "two")
+            api = [Api(d.socket) for _ in range(4)]
+            first = pool.submit(api[0].post, f"/v1/sandboxes/{box}/undo", {})
+            others = [pool.submit(api[1].post, f"/v1/sandboxes/{box}/undo", {}),
+                      pool.submit(api[2].post, f"/v1/sandboxes/{box}/{('checkpoints', 'snapshot', 'fork')[i % 3]}", {})]
+            if i % 2:
+                others.append(pool.submit(api[3].delete, f"/v1/sandboxes/{box}"))
+            for answer in (first, *others):
+                answer.result().expect(200, 201, 404, 409, 503)
+            if not i % 2:
+                check(d.get(box)["state"] in ("ready", "active"), f"{d.get(box)}")
+                check(read(d, box) in ("one", "two"), "its files")
+        for b in d.list():
+            d.destroy(b["sandbox_id"])
+        for s in d.api.get("/v1/snapshots").json["snapshots"]:
+            d.api.delete(f"/v1/snapshots/{s['snapshot_id']}").expect(204)
+        wait_for(lambda: layers(d) == [] and unfinished(d) == [], "the layers are gone")
 
 
 @test

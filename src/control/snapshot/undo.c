@@ -357,6 +357,9 @@ static int check_undoable(const struct sandbox *s, const struct undo_op *op, str
     if (s->resume || s->pausing || s->stopping)
         return err_set(e, ERR_BUSY, "sandbox %s is being paused, stopped or resumed; try again",
                        s->record.id);
+    if (s->transfer)
+        return err_set(e, ERR_BUSY, "the workspace of sandbox %s is being copied; try again",
+                       s->record.id);
     if (pause_check_stored(s, e) < 0)
         return -(int)ERR_CONFLICT;
     return event_share_check(s->control, s->record.owner, &op->caller->actor, e);
