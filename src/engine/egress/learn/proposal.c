@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/own.h"
+#include "domain/policy/egress_explain.h"
 #include "domain/policy/egress_file.h"
 #include "engine/egress/learn/names.h"
 #include "lib/json/reader.h"
@@ -32,6 +33,11 @@ static bool is_public_only(const struct learn_destination *d)
         if (address_classify(&d->at[i]) != ADDRESS_PUBLIC)
             return false;
     return !d->host.is_address || address_classify(&d->host.address) == ADDRESS_PUBLIC;
+}
+
+static bool is_loopback_name(const struct learn_destination *d)
+{
+    return !d->host.is_address && host_names_loopback(str_from(d->host.name));
 }
 
 static const char *find_program_problem(const struct learn_destination *d)
@@ -126,7 +132,7 @@ static bool is_wanted(const struct learn_log *l, const struct learn_destination 
     bool by_policy = str_eq(str_from(d->code), STR("policy_denied")) ||
                      str_eq(str_from(d->code), STR("port_not_allowed"));
 
-    return by_policy && d->port && is_public_only(d) &&
+    return by_policy && d->port && is_public_only(d) && !is_loopback_name(d) &&
            !learn_table_find(&l->opened, str_from(d->host.name), d->port);
 }
 
@@ -146,23 +152,10 @@ static void add_learn_item(struct learn_proposal *p, struct learn_destination *d
 
     *item = (struct learn_item){ .port = d->port, .of = d };
     /* Names of loopback are written as the address that they mean. */
-    if (!d->host.is_address && host_names_loopback(str_from(d->host.name)) && d->n_at)
+    if (is_loopback_name(d) && d->n_at)
         snprintf(item->host, sizeof item->host, "%s", address_text(&d->at[0], text).p);
     else
         snprintf(item->host, sizeof item->host, "%s", d->host.name);
-}
-
-static void add_learn_items(struct learn_proposal *p, const struct learn_choices *c)
-{
-    const struct learn_table *opened = &p->log->opened, *refused = &p->log->refused;
-
-    p->items = new0_array(opened->n + refused->n + 1, sizeof *p->items);
-    for (size_t i = 0; i < opened->n; i++)
-        if (!opened->list[i]->covered && !opened->list[i]->left_out)
-            add_learn_item(p, opened->list[i]);
-    for (size_t i = 0; c->denied && i < refused->n; i++)
-        if (is_wanted(p->log, refused->list[i]) && !refused->list[i]->left_out)
-            add_learn_item(p, refused->list[i]);
 }
 
 static bool has_same_programs(const struct learn_destination *a, const struct learn_destination *b)
@@ -356,6 +349,68 @@ static int write_proposal_texts(struct learn_proposal *p, bool programs, struct 
     if (r >= 0 && p->base.document && yaml_text(&p->base_text, p->base.document) < 0)
         r = err_set(e, ERR_TOO_BIG, "the policy to compare with is too large");
     return r;
+}
+
+/* ---- what no policy can say ---- */
+
+/* The item alone, as a policy. */
+static int write_item_alone(const struct learn_item *item, bool programs, struct buf *out,
+                            struct err *e)
+{
+    struct json_writer w;
+
+    json_writer_init(&w, out, JSON_COMPACT);
+    json_begin_object(&w);
+    json_field_uint(&w, "version", 1);
+    json_field_begin_object(&w, "network_policies");
+    json_field_begin_object(&w, "alone");
+    json_field_begin_array(&w, "endpoints");
+    write_learned_endpoint(&w, item, 1, programs);
+    json_end_array(&w);
+    json_end_object(&w);
+    json_end_object(&w);
+    json_end_object(&w);
+    return json_writer_finish(&w, e);
+}
+
+/* Whether a policy can declare the addresses and programs of the item, and then allows it. */
+static bool can_be_declared(const struct learn_item *item, bool programs)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(EGRESS_MEMORY_MAX);
+    AUTO(buf_done) struct buf text = BUF_INIT(EGRESS_JSON_BYTES_MAX);
+    AUTO(egress_snapshot_unrefp_) struct egress_snapshot *s = NULL;
+    struct egress_explanation x;
+    struct egress_policy policy;
+    struct err e;
+
+    if (write_item_alone(item, programs, &text, &e) >= 0 &&
+        egress_policy_from_json(buf_str(&text), &a, &policy, &e) >= 0)
+        s = egress_compile(&policy, 1, &e);
+    return s && learn_is_allowed(s, item->of, programs ? item->of->programs[0] : NULL, &x);
+}
+
+/* Public names and addresses are always right. */
+static void add_possible_item(struct learn_proposal *p, struct learn_destination *d, bool programs)
+{
+    add_learn_item(p, d);
+    if ((is_public_only(d) && !is_loopback_name(d) && !programs) ||
+        can_be_declared(&p->items[p->n_items - 1], programs))
+        return;
+    p->n_items--;
+    leave_out(d, "no policy can allow it", false);
+}
+
+static void add_learn_items(struct learn_proposal *p, const struct learn_choices *c)
+{
+    const struct learn_table *opened = &p->log->opened, *refused = &p->log->refused;
+
+    p->items = new0_array(opened->n + refused->n + 1, sizeof *p->items);
+    for (size_t i = 0; i < opened->n; i++)
+        if (!opened->list[i]->covered && !opened->list[i]->left_out)
+            add_possible_item(p, opened->list[i], c->programs);
+    for (size_t i = 0; c->denied && i < refused->n; i++)
+        if (is_wanted(p->log, refused->list[i]) && !refused->list[i]->left_out)
+            add_possible_item(p, refused->list[i], c->programs);
 }
 
 int learn_propose(struct learn_proposal *p, const struct learn_choices *c, struct arena *a,

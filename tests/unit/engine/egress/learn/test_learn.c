@@ -279,9 +279,11 @@ TEST(denied_destinations_are_proposed_where_that_is_asked_for)
     log_refusal("a.example.com", 443, "policy_denied");
     log_refusal("metadata.google.internal", 80, "metadata_denied");
     log_refusal("ceiling.example.com", 443, "ceiling_denied");
+    log_refusal("localhost", 8080, "policy_denied");
+    log_refusal("host.sandboxer.internal", 8080, "policy_denied");
     learn_log();
     CHECK_STR(answer_text("policy"), LEARNED("      - host: a.example.com\n        port: 443\n"));
-    CHECK_INT(answer_items("refused"), 2);
+    CHECK_INT(answer_items("refused"), 4);
 }
 
 TEST(a_flood_of_names_is_bounded_and_said)
