@@ -11,6 +11,7 @@ from client import Client
 from daemon import Daemon
 from egress_world import PUBLIC, PUBLIC_TOO, RESOLVER, World
 from harness import check, equal, main, test, wait_for
+from terminal import Terminal
 from tiny_yaml import read
 
 EMBEDDED = {"SANDBOXER_NO_DAEMON": "1"}
@@ -84,6 +85,23 @@ def nothing_runs_without_a_ceiling(c):
         check(b"other.example.com" not in seen.out and b"api.example.com" in seen.out, str(seen))
         check(b"refused: other.example.com" in seen.err, str(seen))
         equal(w.origins[1].connections, 0, "connections beyond the ceiling")
+
+
+@test
+def a_person_agrees_to_a_ceiling_on_a_terminal(c):
+    for answer, code, words in ((b"n\n", 125, b"was not run"), (b"y\n", 0, b"network_policies: {}")):
+        with Terminal(c, "--", "true", verb=("egress", "learn"), env=EMBEDDED) as t:
+            t.expect(b"every public destination while it is recorded? [y/N]")
+            t.send(answer)
+            t.expect(words)
+            equal(t.end(), code, f"the status after {answer}")
+
+
+@test
+def answers_are_printed_for_programs(c):
+    seen = c.cli("egress", "learn", "--allow", "api.example.com", "-o", "yaml", "--", "true", env=EMBEDDED).expect(0)
+    equal(read(seen.out.decode())["policy"], "version: 1\nnetwork_policies: {}\n", "the policy")
+    c.cli("egress", "learn", "--allow", "api.example.com", "--", "sh", "-c", "kill -TERM $$", env=EMBEDDED).expect(143)
 
 
 @test

@@ -109,7 +109,7 @@ static int agree_on_ceiling(const struct api_call *c, struct learn_options *o)
                                      "public for every public destination, or --allow "
                                      "'*.example.com', or --policy FILE");
     if (!terminal_confirm("Let the command reach every public destination while it is recorded?"))
-        return verb_misused(c->verb, "the command was not run; --allow HOST lets it reach less");
+        return verb_failed(c->verb, "the command was not run; --allow HOST lets it reach less");
     o->ceiling = "public";
     return 0;
 }

@@ -7,12 +7,17 @@
 
 static void write_unlisted_public(struct json_writer *w, const struct json *unlisted)
 {
-    const struct json *denied = unlisted ? json_get(unlisted, STR("denied_ips")) : NULL;
+    static const struct json none = { .type = JSON_OBJECT };
+    const struct json *old = unlisted ? unlisted : &none;
 
     json_field_begin_object(w, "unlisted");
     json_field_cstr(w, "access", "public");
-    if (denied)
-        json_field_tree(w, "denied_ips", denied);
+    for (const struct json *m = json_first(old); m != json_end(old); m++) {
+        if (str_eq(m->key, STR("access")))
+            continue;
+        json_key(w, m->key);
+        json_put_tree(w, m);
+    }
     json_end_object(w);
 }
 

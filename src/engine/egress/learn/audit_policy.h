@@ -7,7 +7,7 @@
 #include "base/err.h"
 
 /* The base (empty: none) with `unlisted: {access: public}`. Its endpoints restrict their
- * destinations as before, and addresses that it denies stay denied. The answer is
+ * destinations as before, and lists of unlisted addresses stay. The answer is
  * {"policy": "…"}. */
 int learn_audit_policy(struct str base, struct buf *out, struct err *e);
 

@@ -191,6 +191,22 @@ TEST(defaults_of_the_base_are_not_written)
     CHECK(!is_answer_true("changed"));
 }
 
+TEST(an_audited_run_reaches_what_is_public_and_what_the_base_grants)
+{
+    ask_learner("{\"audit\":true}");
+    learn_log();
+    CHECK_STR(answer_text("policy"), "{\"version\":1,\"unlisted\":{\"access\":\"public\"}}");
+    ask_learner(
+        "{\"audit\":true,\"base\":\"{version: 1, network_policies: {}, unlisted: {access: deny, "
+        "allowed_ips: [10.0.0.5], denied_ips: [8.8.8.8]}}\"}");
+    learn_log();
+    CHECK_STR(answer_text("policy"),
+              "{\"version\":1,\"network_policies\":{},\"unlisted\":{\"access\":\"public\","
+              "\"allowed_ips\":[\"10.0.0.5\"],\"denied_ips\":[\"8.8.8.8\"]}}");
+    ask_learner("{\"audit\":true,\"base\":\"version: 2\"}");
+    CHECK(try_learning() == -ERR_INVALID);
+}
+
 TEST(unused_endpoints_can_be_kept)
 {
     ask_learner("{\"keep\":true,\"base\":\"" BASE "\"}");
