@@ -87,12 +87,17 @@ bool mcp_workspace_read(struct call *c, struct mcp_client *m)
     return true;
 }
 
+static void drop_granting_fds(struct mcp_workspace *w)
+{
+    drop_fd(&w->handed.connection);
+    drop_fd(&w->handed.handed);
+}
+
 void mcp_workspace_free(struct mcp_workspace *w)
 {
     if (!w)
         return;
-    drop_fd(&w->handed.connection);
-    drop_fd(&w->handed.handed);
+    drop_granting_fds(w);
     sandbox_unref(w->sandbox);
     arena_done(&w->arena);
     free(w);
@@ -184,6 +189,24 @@ static void settle_grant_waits(struct mcp_workspace *w, const struct err *e)
 
 /* --- the sandbox --- */
 
+static bool is_granted_elsewhere(const struct mcp_client *m, const struct sandbox *s)
+{
+    LIST_EACH (const struct mcp_session, other, &m->api->mcp.sessions, link) {
+        const struct mcp_client *x = other->user;
+
+        if (x != m && x->workspace && x->workspace->sandbox == s)
+            return true;
+    }
+    return false;
+}
+
+/* After the end of the daemon's API the sandbox goes on, as all others. */
+static void leave_granted_sandbox(const struct mcp_workspace *w, struct sandbox *s)
+{
+    if (!w->client->api->on_closed && !is_granted_elsewhere(w->client, s))
+        workspace_end_begin(s, &w->granter.actor);
+}
+
 static void fail_grant(struct mcp_workspace *w, const struct err *e)
 {
     w->state = w->sandbox ? GRANT_READY : GRANT_UNUSED;
@@ -221,6 +244,8 @@ static void on_granted_sandbox_made(struct create_op *op, int r, const struct er
         e = &gone;
     }
     arena_done(&op->arena);
+    if (s)
+        drop_granting_fds(w); /* their packet was taken */
     if (!s) {
         fail_grant(w, e);
     } else if (w->session->ended) { /* it has no changes yet */
@@ -242,12 +267,9 @@ static void make_granted_sandbox(struct mcp_workspace *w)
     control_create(w->client->control, &w->making);
 }
 
-static void leave_granted_sandbox(const struct mcp_workspace *w, struct sandbox *s);
-
 static void on_granted_sandbox_resumed(struct sandbox_op *op, int r, const struct err *e)
 {
     struct mcp_workspace *w = container_of(op, struct mcp_workspace, moving);
-
     struct sandbox *s = take_ptr(w->resumed);
 
     if (r >= 0 && !w->session->ended) {
@@ -284,6 +306,9 @@ static int check_granted_name(const struct mcp_workspace *w, const struct sandbo
         return err_set(e, ERR_CONFLICT,
                        "the sandbox '%s' exists, and its workspace is %s; choose another --name",
                        w->request.name, rw ? "writable" : "read-only");
+    if (!sandbox_state_usable(sandbox_state(s)) && sandbox_state(s) != SANDBOX_PAUSED)
+        return err_set(e, ERR_CONFLICT, "the sandbox '%s' is %s; end it: sandboxer destroy %s",
+                       w->request.name, sandbox_state_names[sandbox_state(s)], w->request.name);
     return 0;
 }
 
@@ -384,26 +409,6 @@ struct sandbox *mcp_workspace_sandbox(const struct mcp_client *m)
                                     &s)
                ? s
                : NULL;
-}
-
-/* --- the end of the session --- */
-
-static bool is_granted_elsewhere(const struct mcp_client *m, const struct sandbox *s)
-{
-    LIST_EACH (const struct mcp_session, other, &m->api->mcp.sessions, link) {
-        const struct mcp_client *x = other->user;
-
-        if (x != m && x->workspace && x->workspace->sandbox == s)
-            return true;
-    }
-    return false;
-}
-
-/* After the end of the daemon's API the sandbox goes on, as all others. */
-static void leave_granted_sandbox(const struct mcp_workspace *w, struct sandbox *s)
-{
-    if (!w->client->api->on_closed && !is_granted_elsewhere(w->client, s))
-        workspace_end_begin(s, &w->granter.actor);
 }
 
 void mcp_workspace_leave(struct mcp_client *m)
