@@ -543,7 +543,8 @@ def a_state_from_before_the_chain_is_taken_as_it_is(c):
             for index in ("tokens_revoked", "tokens_expires", "sandboxes_name", "events_type"):  # of the versions after
                 db.execute(f"DROP INDEX {index}")
             for table, column in (("tokens", "maker"), ("sandboxes", "family"), ("snapshots", "family"),
-                                  ("snapshots", "expires_ns"), ("sandboxes", "name"), ("snapshots", "settings")):
+                                  ("snapshots", "expires_ns"), ("sandboxes", "name"), ("snapshots", "settings"),
+                                  *(("snapshots", column) for column in ("checkpoint", "parent", "changed", "cause"))):
                 db.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
             events = db.execute("SELECT max(seq) FROM events").fetchone()[0]
             db.execute("PRAGMA user_version = 12")
