@@ -363,6 +363,12 @@ void run_op_resize(struct run_op *op, uint16_t rows, uint16_t cols);
 /* The owner leaves: a program is killed with all its children, and no callback follows. */
 void run_op_cancel(struct run_op *op);
 
+/* The record of what a program that runs already is given to run: a piece of code, a command for a
+ * shell. argv ends with NULL. -ERR_QUOTA, -ERR_FULL: it must not run. *ret: to be ended as in
+ * control/event/commands.h; NULL: it is not recorded. */
+int sandbox_record_input(const struct sandbox *s, const struct actor *who, const char *client,
+                         const char *const *argv, struct command_run **ret, struct err *e);
+
 /* 0, or -ERR_DENIED unless the tool policy was asked about a program: a request that was allowed as
  * something less must not run one. */
 int run_check_program(bool programs, struct err *e);

@@ -10,6 +10,10 @@ import select
 import signal
 import subprocess
 
+import daytona
+import e2b
+import mcp
+
 from client import Client
 from daemon import ApiAs, Daemon
 from harness import check, equal, main, test, wait_for
@@ -249,6 +253,46 @@ def a_full_disk_loses_no_record(c):
             cli("audit", "verify").expect(0)
     finally:
         subprocess.run(["umount", str(place)], check=False)
+
+
+def by_client(cli, box, n):
+    wait_for(lambda: len(shown(cli, box)) >= n, f"{n} records")
+    return {(r["client"], " ".join(r["argv"])): r for r in shown(cli, box)}
+
+
+@test
+def tools_have_records(c):
+    with Daemon(c) as d, mcp.Lines(c, d) as m:
+        m.begin()
+        box = m.tool("sandbox_create")["sandbox_id"]
+        m.tool("sandbox_exec", sandbox_id=box, argv=["echo", "tool"])
+        equal(by_client(Client(d), box, 1)["mcp", "echo tool"]["outcome"], "exited", "of a tool")
+
+
+@test
+def programs_of_e2b_have_records(c):
+    with e2b.Served(c) as s:
+        box = s.create(s.key("busy")["E2B_API_KEY"])
+        equal(box.run("/bin/echo", "x")[0], b"x\n", "a program")
+        box.ask("POST", "/execute", {"code": "TOKEN='hunter2'\nprint(1)"}, E2b_Sandbox_Port="49999").expect(200)
+        seen = by_client(Client(s.d), box.id, 3)
+        ran = next(r for (client, words), r in seen.items() if client == "e2b" and "echo x" in words)
+        equal([ran["token"], ran["outcome"]], ["busy", "exited"], "of a program")
+        code = next(r for (client, words), r in seen.items() if "print(1)" in words)
+        equal([code["client"], code["argv"][2], code["outcome"]], ["e2b", "TOKEN='***'\nprint(1)", "exited"], "of a piece of code")
+
+
+@test
+def commands_of_daytona_have_records(c):
+    with daytona.Served(c) as s:
+        box = s.create(s.key("busy")["DAYTONA_API_KEY"])
+        box.run("echo x")
+        box.ask("POST", "process/session", {"sessionId": "s"}).expect(201)
+        box.ask("POST", "process/session/s/exec", {"command": "echo y"}).expect(200, 202)
+        seen = by_client(Client(s.d), box.id, 3)
+        ran = next(r for (client, words), r in seen.items() if client == "daytona" and "echo x" in words)
+        equal([ran["token"], ran["outcome"]], ["busy", "exited"], "of a command")
+        equal(seen["daytona", "sh -c echo y"]["outcome"], "sent", "of a session's command")
 
 
 main()

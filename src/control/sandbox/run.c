@@ -255,6 +255,22 @@ struct command_run *sandbox_begin_record(const struct sandbox *s, const struct p
                                      });
 }
 
+int sandbox_record_input(const struct sandbox *s, const struct actor *who, const char *client,
+                         const char *const *argv, struct command_run **ret, struct err *e)
+{
+    int r = sandbox_check_record(s, who, e);
+
+    if (r < 0)
+        return r;
+    *ret = command_begin(s->control, &(struct command_begin){ .sandbox = s->record.id,
+                                                              .owner = s->record.owner,
+                                                              .who = who,
+                                                              .recording = recording_of(s),
+                                                              .client = client,
+                                                              .argv = argv });
+    return 0;
+}
+
 void sandbox_run(struct sandbox *s, const struct process_start *start, struct run_op *op)
 {
     op->sandbox = sandbox_ref(s);

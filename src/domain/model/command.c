@@ -17,6 +17,7 @@ const char *const command_outcome_names[] = {
     [COMMAND_OUT_OF_MEMORY] = "out_of_memory",
     [COMMAND_ABANDONED] = "abandoned",
     [COMMAND_NOT_STARTED] = "not_started",
+    [COMMAND_SENT] = "sent",
     [COMMAND_LOST] = "lost",
     [COMMAND_OUTCOME_COUNT_] = NULL,
 };
@@ -71,7 +72,8 @@ int command_read(struct str detail, struct command *ret, struct arena *a, struct
 
 bool command_failed(const struct command *c)
 {
-    return c->outcome != COMMAND_RUNNING && (c->outcome != COMMAND_EXITED || c->exit_code != 0);
+    return c->outcome != COMMAND_RUNNING && c->outcome != COMMAND_SENT &&
+           (c->outcome != COMMAND_EXITED || c->exit_code != 0);
 }
 
 /* --- a row of a list --- */
@@ -96,7 +98,7 @@ static void write_command_duration(struct json_writer *w, const char *name, cons
 {
     const struct command *c = command_of_row(row);
 
-    if (c->outcome != COMMAND_RUNNING && c->outcome != COMMAND_LOST)
+    if (c->outcome != COMMAND_RUNNING && c->outcome != COMMAND_SENT && c->outcome != COMMAND_LOST)
         json_field_int(w, name, c->duration_ms);
 }
 

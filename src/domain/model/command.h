@@ -28,6 +28,7 @@ enum command_end {
     COMMAND_OUT_OF_MEMORY,
     COMMAND_ABANDONED,   /* killed, because its client disconnected */
     COMMAND_NOT_STARTED, /* the program is missing, or cannot be executed */
+    COMMAND_SENT,        /* a program that runs already was given it: its end is not followed */
     COMMAND_LOST,        /* its end is unknown: the daemon or the sandbox ended before it */
     COMMAND_OUTCOME_COUNT_
 };

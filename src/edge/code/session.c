@@ -5,11 +5,13 @@
 
 #include "base/clock.h"
 #include "base/own.h"
+#include "control/event/commands.h"
 
 static void release_code_run(void *state)
 {
     struct code_run *r = state;
 
+    command_gave_up(take_ptr(r->command), COMMAND_ABANDONED, "it was not executed");
     loop_timer_stop(&r->deadline);
     background_done(&r->session);
     code_output_done(&r->output);
@@ -31,6 +33,7 @@ void *code_run_new(struct call *c, size_t size, const struct code_wire *wire)
 
 void code_run_stop(struct code_run *r)
 {
+    command_gave_up(take_ptr(r->command), COMMAND_ABANDONED, "its client disconnected");
     loop_timer_stop(&r->deadline);
     watcher_stop(&r->session.watcher);
 }
@@ -100,8 +103,22 @@ static struct code_run *code_run_of(struct watcher *w)
     return container_of(w, struct code_run, session.watcher);
 }
 
+/* An error of the code is a message of its kernel, and no exit code. */
+static void end_code_record(struct command_run *c, enum code_stop why)
+{
+    if (why == CODE_COMPLETED)
+        command_ended(c, &(struct backend_end){ .how = BACKEND_EXITED });
+    else if (why == CODE_TIMED_OUT)
+        command_ended(c, &(struct backend_end){ .how = BACKEND_TIMED_OUT });
+    else if (why == CODE_SESSION_ENDED || why == CODE_SANDBOX_LOST)
+        command_gave_up(c, COMMAND_LOST, "its session ended before it");
+    else
+        command_gave_up(c, COMMAND_ABANDONED, "its output could not be sent");
+}
+
 static void stop_code_run(struct code_run *r, enum code_stop why)
 {
+    end_code_record(take_ptr(r->command), why);
     code_run_stop(r);
     r->wire->stop(r, why);
 }
@@ -149,11 +166,22 @@ static void on_code_deadline(struct loop_timer *timer)
     stop_code_run(r, CODE_TIMED_OUT);
 }
 
+static int record_code(struct code_run *r, const struct kernel *kernel, const char *code,
+                       struct err *e)
+{
+    struct call *c = r->session.call;
+    const char *argv[] = { kernel->argv[0], "-c", code, NULL };
+
+    return sandbox_record_input(c->sandbox, &c->caller.actor, call_client(c), argv, &r->command, e);
+}
+
 int code_prepare(struct code_run *r, const char *code, const struct json_map *env, struct err *e)
 {
     const struct kernel *kernel = code_session_kernel(r->session.process);
     int err = id_make("run_", r->id, e);
 
+    if (err >= 0)
+        err = record_code(r, kernel, code, e);
     if (err < 0)
         return err;
     code_output_init(&r->output, r->id, kernel->raw);
@@ -167,6 +195,7 @@ void code_execute(struct code_run *r, int64_t timeout_ns)
                                                   .fell_behind = on_code_client_behind,
                                                   .room = on_code_stdin_room };
 
+    command_started(r->command, 0);
     background_watch(&r->session, &events, true);
     if (timeout_ns)
         loop_timer_start(r->session.call->api->loop, &r->deadline, clock_mono() + timeout_ns,

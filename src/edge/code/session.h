@@ -39,6 +39,7 @@ struct code_run {
     const struct code_wire *wire;
     const struct kernel *kernel; /* of the session that is started */
     char id[ID_MAX];             /* of the execution */
+    struct command_run *command; /* the record of the execution; NULL: none, or ended */
     struct code_output output;
     struct loop_timer deadline;
 };

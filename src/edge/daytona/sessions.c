@@ -8,6 +8,7 @@
 #include "edge/core/input.h"
 #include "base/clock.h"
 #include "base/own.h"
+#include "control/event/commands.h"
 #include "lib/http/websocket.h"
 
 enum { SHELL_ARGS = 6, OUTPUT_MAX = 8 << 20, CLOSE_DONE = 1000, CLOSE_FAILED = 1011 };
@@ -593,6 +594,19 @@ static int write_session_command(struct session_call *t, const char *command, st
     return r;
 }
 
+/* The end is that of the session's shell, which clients ask for. */
+static int record_session_command(struct session_call *t, const char *command, struct err *e)
+{
+    struct call *c = t->shell.call;
+    const char *argv[] = { "sh", "-c", command, NULL };
+    struct command_run *record;
+    int r = sandbox_record_input(c->sandbox, &c->caller.actor, call_client(c), argv, &record, e);
+
+    if (r >= 0)
+        command_gave_up(record, COMMAND_SENT, "");
+    return r;
+}
+
 static void execute_session_command(struct call *c)
 {
     struct exec_session q = { 0 };
@@ -610,7 +624,8 @@ static void execute_session_command(struct call *c)
     process_view(p, &v);
     if (v.ended) {
         call_fail_with(c, 410, "SESSION_ENDED", "the session's shell has ended");
-    } else if (write_session_command(t, q.command, &e) < 0) {
+    } else if (write_session_command(t, q.command, &e) < 0 ||
+               record_session_command(t, q.command, &e) < 0) {
         call_fail(c, &e);
     } else {
         t->async = q.async || q.run_async;

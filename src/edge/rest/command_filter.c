@@ -26,7 +26,7 @@ static bool read_status_filter(struct call *c, struct command_filter *f)
         }
     return call_fail_with(c, 400, "invalid",
                           "status: must be an exit code, or running, exited, signalled, timed_out, "
-                          "out_of_memory, abandoned, not_started or lost");
+                          "out_of_memory, abandoned, not_started, sent or lost");
 }
 
 static bool read_program_filter(struct call *c, struct command_filter *f)
