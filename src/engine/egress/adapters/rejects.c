@@ -160,6 +160,7 @@ bool nflog_next(struct str *datagram, struct nflog_packet *ret)
 
 enum {
     READS_A_BATCH = 16,
+    BATCHES_AT_END = 64,
     DATAGRAM_MAX = 16 << 10, /* room for several packets: the kernel may batch them */
 };
 
@@ -168,20 +169,20 @@ struct rejects {
     struct loop_fd source;
 };
 
-static void on_rejects_readable(struct loop_fd *s, unsigned events)
+/* Whether there may be more. */
+static bool read_rejects(struct rejects *r)
 {
-    struct rejects *r = container_of(s, struct rejects, source);
+    int fd = r->box->listeners.fd[LISTENER_REJECTS];
     char datagram[DATAGRAM_MAX];
     struct nflog_packet p;
 
     for (int i = 0; i < READS_A_BATCH; i++) {
         struct sockaddr_nl from = { 0 };
         socklen_t from_n = sizeof from;
-        ssize_t n =
-            recvfrom(s->fd, datagram, sizeof datagram, 0, (struct sockaddr *)&from, &from_n);
+        ssize_t n = recvfrom(fd, datagram, sizeof datagram, 0, (struct sockaddr *)&from, &from_n);
 
         if (n < 0 && errno != ENOBUFS && errno != EINTR)
-            return;
+            return false;
         if (n <= 0 || from.nl_family != AF_NETLINK || from.nl_pid != 0) /* not the kernel */
             continue;
         for (struct str left = { datagram, (size_t)n }; nflog_next(&left, &p);) {
@@ -189,6 +190,12 @@ static void on_rejects_readable(struct loop_fd *s, unsigned events)
             audit_reject(r->box->audit, p.protocol, &p.from, p.from_port, &p.to, p.to_port);
         }
     }
+    return true;
+}
+
+static void on_rejects_readable(struct loop_fd *s, unsigned events)
+{
+    read_rejects(container_of(s, struct rejects, source));
 }
 
 int rejects_new(struct egress_box *b, struct rejects **ret, struct err *e)
@@ -206,6 +213,9 @@ void rejects_free(struct rejects *r)
 {
     if (!r)
         return;
+    if (r->box->listeners.fd[LISTENER_REJECTS] >= 0)
+        for (int i = 0; i < BATCHES_AT_END && read_rejects(r); i++)
+            ;
     loop_fd_stop(&r->source);
     free(r);
 }

@@ -27,7 +27,7 @@ bool nflog_parse_packet(struct str packet, struct nflog_packet *ret);
 struct rejects;
 
 /* Reads the box's LISTENER_REJECTS, if there is one. Freed with the box, before its listeners and
- * its audit; *ret is set also on failure. */
+ * its audit: the last packets are recorded then. *ret is set also on failure. */
 int rejects_new(struct egress_box *b, struct rejects **ret, struct err *e);
 void rejects_free(struct rejects *r); /* NULL is fine */
 
