@@ -2,6 +2,7 @@
 """A verb in a terminal that tmux emulates: its screen is what a person sees."""
 
 import itertools
+import shlex
 
 from harness import Failure, check, wait_for
 
@@ -10,11 +11,15 @@ NUMBERS = itertools.count()
 
 
 class Screen:
-    """`sandboxer ARGV` of a client, in a terminal of so many columns and rows."""
+    """`sandboxer ARGV` of a client, in a terminal of so many columns and rows. A shell waits for it and notes its status:
+    tmux loses the status of some children."""
 
-    def __init__(self, cli, *argv, columns=80, rows=24, before="exec", after="", **env):
+    def __init__(self, cli, *argv, columns=80, rows=24, before="exec", **env):
         self.c, self.socket = cli.c, cli.c.dir / f"tmux-{next(NUMBERS)}" # a server that was killed leaves its socket later
-        program = " ".join((before, *(f"'{w}'" for w in (cli.c.program(), *argv)), after))
+        self.notes = {name: self.socket.with_suffix(f".{name}") for name in ("pid", "status")}
+        words = shlex.join((cli.c.program(), *argv))
+        inner = f"echo $$ >{self.notes['pid']}; {before} {words}"
+        program = f"trap : INT HUP; sh -c {shlex.quote(inner)}; echo $? >{self.notes['status']}"
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(rows), "sleep 100000", env={**cli.env, **env})
         for option in (("remain-on-exit", "on"), ("status", "off")):
             self.tmux("set-option", "-g", *option)
@@ -38,7 +43,11 @@ class Screen:
 
     @property
     def pid(self):
-        return int(self.field("pane_pid"))
+        return int(self.noted("pid"))
+
+    def noted(self, name):
+        wait_for(lambda: self.notes[name].exists() and self.notes[name].read_text().endswith("\n"), f"the {name} of the program")
+        return self.notes[name].read_text()
 
     def expect(self, *words):
         """Waits until all of them are on the screen."""
@@ -57,9 +66,10 @@ class Screen:
 
     def end(self):
         """Waits for the end of the program: its exit status, 128 and more for a signal."""
+        status = int(self.noted("status"))
         wait_for(lambda: self.field("pane_dead") == "1", "the end")
         check(self.field("alternate_on") == "0", "the alternate screen was not left")
-        return int(self.field("pane_dead_status") or 0) or 128 + int(self.field("pane_dead_signal") or -128)
+        return status
 
     def __enter__(self):
         return self
