@@ -71,6 +71,10 @@ def a_model_works_on_a_copy_and_brings_it_back(c):
             equal([a.read("a.txt"), a.read("b.txt"), (a.host / "new").exists()], ["host a\n", "host b\n", False], "the directory meanwhile")
             equal(changes_of(m.tool("sandbox_sync")), want, "what came back")
             equal([a.read("a.txt"), a.read("new/deep.txt"), (a.host / "b.txt").exists()], ["edited\n", "made\n", False], "the directory")
+            m.sh("echo again >a.txt")
+            equal(changes_of(m.tool("sandbox_sync")), {"a.txt": "replaced"}, "a second time")
+            m.sh("echo edited >a.txt")
+            m.tool("sandbox_sync")
             equal((a.host / "a.txt").stat().st_uid, c.uid, "the owner of the file")
             box = m.tool("sandbox_list")["sandboxes"][0]["sandbox_id"]
             equal(m.tool("sandbox_read", sandbox_id=box, path="/workspace/a.txt")["content"], "edited\n", "by its id")
@@ -176,8 +180,10 @@ def a_read_only_workspace_stays_as_it_is(c):
             equal(m.sh("cat a.txt; (echo edited >a.txt) 2>/dev/null || true"), "host a\n", "the copy")
             for name in ("sandbox_diff", "sandbox_sync"):
                 m.refused(name, "granted the directory read-only")
+            equal(a.read("a.txt"), "host a\n", "the directory")
+            (a.host / "b.txt").write_text("changed here\n")
+            equal(m.sh("cat b.txt"), "host b\n" if c.uid == 0 else "changed here\n", "a copy with root's daemon, else the directory itself")
         wait_for(lambda: a.boxes() == {}, "it is gone")
-        equal(a.read("a.txt"), "host a\n", "the directory")
 
 
 @test

@@ -14,13 +14,15 @@
     "for; its files are gone when it ends."
 
 #define WORKSPACE_INSTRUCTIONS                                                                     \
-    "You have a sandbox with a copy of the user's directory, in which you can run programs "       \
-    "without harm to the user's machine: leave out sandbox_id to use it. Commands start in the "   \
-    "copy. sandbox_diff shows what you changed there; nothing of it is in the user's directory "   \
-    "until sandbox_sync has brought it back. Files that the user changed meanwhile, and files "    \
+    "You have a sandbox with a copy of the user's directory, in which you can run "                \
+    "programs without harm to the user's machine: leave out sandbox_id to use it. "                \
+    "Commands start in the copy. Edit files there, with sandbox_write or commands: the "           \
+    "copy is made once, and later changes of the user's directory do not reach it. "               \
+    "sandbox_diff shows what you changed; nothing of it is in the user's directory until "         \
+    "sandbox_sync has brought it back. Files that the user changed meanwhile, and files "          \
     "that programs of the user's machine run by themselves, are only brought back by the "         \
-    "user. The sandbox ends with the session. sandbox_create makes other sandboxes, without "      \
-    "the directory."
+    "user. The sandbox ends with the session. sandbox_create makes other sandboxes, "              \
+    "without the directory."
 
 enum { ID_SHOWN_MAX = 40 };
 

@@ -139,9 +139,9 @@ static bool fill_sandbox_id(struct mcp_request *r, const char *id)
 
     if (!all)
         return false;
-    for (const struct json *v = json_first(old); v != json_end(old); v++)
-        if (!str_eq(v->key, STR("sandbox_id")))
-            all[++n] = *v;
+    for (size_t i = 0; old->list.p && i < old->list.n; i++)
+        if (!str_eq(old->list.p[i].key, STR("sandbox_id")))
+            all[++n] = old->list.p[i];
     all[++n] = (struct json){ .type = JSON_STR, .key = STR("sandbox_id"), .s = str_from(id) };
     all[0] = (struct json){ .type = JSON_OBJECT, .list = { all + 1, n } };
     r->arguments = all;
