@@ -224,6 +224,7 @@ static void control_free(struct control *c)
     quota_done(&c->stored);
     quota_done(&c->taken);
     quota_done(&c->checkpointed);
+    quota_done(&c->checkpoint_bytes);
     copy_slots_close(c);
     grant_slots_close(c);
     layer_slots_close(c);
@@ -249,6 +250,7 @@ static void open_control_quotas(struct control *c)
     quota_init(&c->stored, &stored, "bytes of snapshots", "", "limits.snapshot_bytes_per_owner");
     quota_init(&c->taken, &taken, "snapshots", "", "a fixed limit");
     quota_init(&c->checkpointed, &checkpointed, "checkpoints", "", "a fixed limit");
+    quota_init(&c->checkpoint_bytes, &(struct quota_limits){ 0 }, "bytes of checkpoints", "", "");
     copy_slots_open(c);
     grant_slots_open(c);
     layer_slots_open(c);

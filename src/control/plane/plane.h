@@ -52,6 +52,7 @@ struct control {
     struct quota stored;               /* bytes of snapshots, by owner and token */
     struct quota taken;                /* snapshots, by owner and token … */
     struct quota checkpointed;         /* … and checkpoints */
+    struct quota checkpoint_bytes;     /* a sum without a limit, by owner */
     struct commands *commands;         /* control/event/commands.h */
     struct copy_slots *copies;         /* of workspaces: control/sandbox/copy_slots.h */
     struct grant_slots *grants;        /* of workspaces: control/sandbox/grant_slots.h */

@@ -35,8 +35,15 @@ static void on_diff_job_done(struct layer_job *j, int r, const struct err *e,
                              const struct layers_said *said)
 {
     struct diff_op *op = container_of(j, struct diff_op, job_);
+    const struct sandbox *s = op->sandbox_;
+    struct err why;
 
     op->changes = said ? said->entries : 0;
+    /* Its writable directory was removed under the layer worker. */
+    if (r < 0 && !op->layer_[0] && (s->destroying || s->after_teardown || !s->box)) {
+        r = err_set(&why, ERR_CONFLICT, "sandbox %s ended meanwhile", s->record.id);
+        e = &why;
+    }
     finish_diff(op, r, e);
 }
 

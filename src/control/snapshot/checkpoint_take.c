@@ -52,6 +52,7 @@ void checkpoint_compare(struct checkpoint_op *op)
                                           .parent = s->detail.checkpoint.at,
                                           .changed = -1,
                                           .cause = op->cause,
+                                          .automatic = op->automatic,
                                           .spare = op->note_.spare };
     op->diff_ = (struct diff_op){ .caller = op->caller,
                                   .against = last ? last->record.id : NULL,

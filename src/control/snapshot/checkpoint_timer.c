@@ -45,6 +45,7 @@ static void take_timed_checkpoint(struct sandbox *s)
     snprintf(t->caller.family, sizeof t->caller.family, "%s", s->record.family);
     t->op = (struct checkpoint_op){ .caller = &t->caller,
                                     .cause = "interval",
+                                    .automatic = true,
                                     .done = on_checkpoint_tick_done };
     s->control->changes++;
     checkpoint_take(s, &t->op);

@@ -182,31 +182,32 @@ static uint64_t count_spare_bytes(const struct sandbox *s, int64_t spare)
     return bytes;
 }
 
-int checkpoint_could_fit(const struct sandbox *s, const struct caller *by, int64_t spare,
-                         uint64_t bytes, struct err *e)
+int checkpoint_could_fit(const struct sandbox *s, const struct caller *by,
+                         const struct checkpoint_note *n, uint64_t bytes, struct err *e)
 {
     struct caller holder = { .actor = by->actor };
-    int r = snapshot_check_checkpoint(s->control, s->record.owner, by, bytes, e);
+    int r = snapshot_check_checkpoint(s->control, s->record.owner, by, bytes, n->automatic, e);
     uint64_t room;
 
-    if (r != -(int)ERR_QUOTA || !find_oldest_checkpoint(s, spare))
+    if (r != -(int)ERR_QUOTA || !find_oldest_checkpoint(s, n->spare))
         return r;
     snprintf(holder.owner, sizeof holder.owner, "%s", s->record.owner);
     snprintf(holder.family, sizeof holder.family, "%s", by->family);
-    room = snapshot_room(s->control, &holder);
-    return room >= bytes || count_spare_bytes(s, spare) >= bytes - room ? 0 : r;
+    room = checkpoint_room(s->control, &holder, n->automatic);
+    return room >= bytes || count_spare_bytes(s, n->spare) >= bytes - room ? 0 : r;
 }
 
-int checkpoint_check_room(const struct sandbox *s, const struct caller *by, int64_t spare,
-                          uint64_t bytes, struct snapshot_delete_op *drop, struct err *e)
+int checkpoint_check_room(const struct sandbox *s, const struct caller *by,
+                          const struct checkpoint_note *n, uint64_t bytes,
+                          struct snapshot_delete_op *drop, struct err *e)
 {
     struct control *c = s->control;
-    int r = checkpoint_could_fit(s, by, spare, bytes, e);
+    int r = checkpoint_could_fit(s, by, n, bytes, e);
 
     if (r < 0)
         return r;
-    if (snapshot_check_checkpoint(c, s->record.owner, by, bytes, e) < 0) {
-        snapshot_delete(c, find_oldest_checkpoint(s, spare), drop);
+    if (snapshot_check_checkpoint(c, s->record.owner, by, bytes, n->automatic, e) < 0) {
+        snapshot_delete(c, find_oldest_checkpoint(s, n->spare), drop);
         return 1;
     }
     r = store_check_room(c->store, e);

@@ -32,6 +32,7 @@ unsigned undo_programs(const struct sandbox *s);   /* that run and would end */
 struct checkpoint_op {
     const struct caller *caller;
     const char *cause; /* borrowed until done */
+    bool automatic;    /* no person waits for it: it may use half of the owner's budget */
     /* out */
     const struct snapshot
         *checkpoint; /* with its files; borrowed until the next turn of the loop */
@@ -99,11 +100,12 @@ void checkpoint_note_change(struct change *ch, const struct checkpoint_note *n);
 void checkpoint_settle(struct sandbox *s, const struct checkpoint_note *n, int r);
 /* Whether the sandbox may have one more, of that size. 1: an older one is being removed, and the
  * question is asked again when `drop` is done. */
-int checkpoint_could_fit(const struct sandbox *s, const struct caller *by, int64_t spare,
-                         uint64_t bytes, struct err *e); /* if older ones are removed */
-int checkpoint_check_room(const struct sandbox *s, const struct caller *by, int64_t spare,
-                          uint64_t bytes, struct snapshot_delete_op *drop, struct err *e);
-
+int checkpoint_check_room(const struct sandbox *s, const struct caller *by,
+                          const struct checkpoint_note *n, uint64_t bytes,
+                          struct snapshot_delete_op *drop, struct err *e);
+/* Whether it may if older ones are removed. */
+int checkpoint_could_fit(const struct sandbox *s, const struct caller *by,
+                         const struct checkpoint_note *n, uint64_t bytes, struct err *e);
 void checkpoints_prune(const struct sandbox *s, int64_t spare); /* to CHECKPOINTS_MAX */
 
 /* The parts of checkpoint_take(), for an owner that references the sandbox until done: compares

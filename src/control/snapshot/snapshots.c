@@ -23,6 +23,7 @@ void snapshot_free(struct snapshot *s)
         return;
     quota_drop(&s->stored);
     quota_drop(&s->taken);
+    quota_drop(&s->apart);
     arena_done(&s->arena);
     free(s);
 }
@@ -105,6 +106,8 @@ void snapshot_count(struct control *c, struct snapshot *s)
         return;
     quota_charge(s->record.checkpoint ? &c->checkpointed : &c->taken, &who, 1, &s->taken);
     quota_charge(&c->stored, &who, (uint64_t)s->record.bytes, &s->stored);
+    if (s->record.checkpoint)
+        quota_charge(&c->checkpoint_bytes, &who, (uint64_t)s->record.bytes, &s->apart);
 }
 
 void snapshot_keep(struct control *c, struct snapshot *s)
@@ -395,11 +398,28 @@ int snapshot_check_quota(struct control *c, const char *owner, const struct call
     return r < 0 ? r : event_share_check(c, owner, &by->actor, e);
 }
 
+/* Bytes that automatic checkpoints of an account may add to those of all of its checkpoints. */
+static uint64_t count_automatic_room(const struct control *c, const struct account *a)
+{
+    uint64_t used = quota_used(&c->checkpoint_bytes, str_from(a->name));
+    uint64_t most = c->config->limits.snapshot_bytes_per_owner / 2;
+    uint64_t disk = a->exempt ? 0 : c->storage.owner_bytes / 2;
+
+    if (!most || (disk && disk < most))
+        most = disk ? disk : UINT64_MAX;
+    return used < most ? most - used : 0;
+}
+
 int snapshot_check_checkpoint(struct control *c, const char *owner, const struct caller *by,
-                              uint64_t bytes, struct err *e)
+                              uint64_t bytes, bool automatic, struct err *e)
 {
     const struct account a = account_of(c, owner, by->family);
 
+    if (automatic && bytes > count_automatic_room(c, &a))
+        return err_set(e, ERR_QUOTA,
+                       "the checkpoints of this owner have half of its budget for snapshots "
+                       "(limits.snapshot_bytes_per_owner, limits.owner.disk): remove some, or take "
+                       "one by hand");
     return check_snapshot_share(c, &a, &c->checkpointed, bytes, e);
 }
 
@@ -410,6 +430,14 @@ uint64_t snapshot_room(const struct control *c, const struct caller *of)
     uint64_t room = quota_room(&c->stored, &who), disk = count_disk_room(c, &a);
 
     return room < disk ? room : disk;
+}
+
+uint64_t checkpoint_room(const struct control *c, const struct caller *of, bool automatic)
+{
+    const struct account a = account_of(c, of->owner, of->family);
+    uint64_t room = snapshot_room(c, of), most = count_automatic_room(c, &a);
+
+    return automatic && most < room ? most : room;
 }
 
 static void fail_snapshot(struct snapshot_op *op, int r, const struct err *e)
@@ -437,7 +465,7 @@ static int check_new_snapshot(struct snapshot_op *op, struct err *e)
     if (!op->checkpoint)
         return snapshot_check_quota(s->control, s->record.owner, op->caller, bytes, e);
     op->dropping_.done = on_room_made;
-    return checkpoint_check_room(s, op->caller, op->checkpoint->spare, bytes, &op->dropping_, e);
+    return checkpoint_check_room(s, op->caller, op->checkpoint, bytes, &op->dropping_, e);
 }
 
 static void record_snapshot(struct snapshot_op *op)

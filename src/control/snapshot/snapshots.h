@@ -15,7 +15,8 @@ struct snapshot {
     struct map_entry entry;
     struct arena arena; /* holds the data of the other members */
     struct snapshot_record record;
-    struct quota_hold stored, taken; /* its bytes; itself */
+    struct quota_hold stored, taken; /* its bytes; itself … */
+    struct quota_hold apart;         /* … and its bytes as a checkpoint */
     struct json_strs layers;
     struct base_image base; /* the stored image below them */
     bool stays;             /* its layers could not be flattened */
@@ -54,7 +55,8 @@ void snapshot_delete(struct control *c, const struct snapshot *s, struct snapsho
 struct checkpoint_note {
     int64_t number, parent, changed;
     const char *cause;
-    int64_t spare; /* a checkpoint that is not removed to make room for it; 0: none */
+    int64_t spare;  /* a checkpoint that is not removed to make room for it; 0: none */
+    bool automatic; /* it may use half of the owner's budget */
 };
 
 /* Takes a snapshot of a live or paused sandbox. -ERR_QUOTA if its owner, or the caller's family of
@@ -163,10 +165,12 @@ struct snapshot *snapshot_known(const struct control *c, struct str id); /* NULL
  * -ERR_QUOTA, or -ERR_FULL. */
 int snapshot_check_quota(struct control *c, const char *owner, const struct caller *by,
                          uint64_t bytes, struct err *e);
-/* The same for a checkpoint, without the rest of what recording it needs. */
+/* The same for a checkpoint, without the rest of what recording it needs. An automatic one leaves
+ * half of the bytes to snapshots and other checkpoints. */
 int snapshot_check_checkpoint(struct control *c, const char *owner, const struct caller *by,
-                              uint64_t bytes, struct err *e);
+                              uint64_t bytes, bool automatic, struct err *e);
 uint64_t snapshot_room(const struct control *c, const struct caller *of); /* bytes it may add */
+uint64_t checkpoint_room(const struct control *c, const struct caller *of, bool automatic);
 
 /* Replaces a snapshot's layers by an equivalent list. done is not called if the call fails. */
 struct replace_layers_op {

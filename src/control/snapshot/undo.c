@@ -160,7 +160,8 @@ static int check_budget(struct undo_op *op, struct err *e)
     if (!has_new_files(op))
         return 0;
     op->present_.note_.spare = op->target_;
-    return checkpoint_could_fit(s, op->caller, op->target_, (uint64_t)s->detail.paused.bytes, e);
+    return checkpoint_could_fit(s, op->caller, &op->present_.note_,
+                                (uint64_t)s->detail.paused.bytes, e);
 }
 
 static int select_undo_target(struct undo_op *op, struct err *e)
@@ -392,6 +393,7 @@ void sandbox_undo(struct sandbox *s, struct undo_op *op)
     op->sandbox_ = sandbox_ref(s);
     op->present_.caller = op->caller;
     op->present_.cause = "undo";
+    op->present_.automatic = false;
     op->step_ = 0;
     op->number = op->kept = op->changed = op->target_ = 0;
     op->old_layer_ = NULL;

@@ -43,9 +43,9 @@ static void begin_tool_checkpoint(struct mcp_request *r, struct sandbox *s, tool
     snprintf(x->caller.owner, sizeof x->caller.owner, "%s", record->owner);
     snprintf(x->caller.family, sizeof x->caller.family, "%s", record->family);
     snprintf(x->cause, sizeof x->cause, "before %s", r->tool->name);
-    x->op = (struct checkpoint_op){ .caller = &x->caller,
-                                    .cause = x->cause,
-                                    .done = on_tool_checkpoint_taken };
+    x->op = (struct checkpoint_op){
+        .caller = &x->caller, .cause = x->cause, .automatic = true, .done = on_tool_checkpoint_taken
+    };
     checkpoint_take(s, &x->op);
 }
 

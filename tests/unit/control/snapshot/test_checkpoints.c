@@ -131,9 +131,32 @@ TEST(an_owner_has_so_many_checkpoints_and_as_many_snapshots_besides)
     store_checkpoints(id, OWNER, numbers, COUNT_OF(numbers));
     plane_close();
     plane_open();
-    CHECK_INT(snapshot_check_checkpoint(fix.control, OWNER, &owner, 1, &e), -ERR_QUOTA);
+    CHECK_INT(snapshot_check_checkpoint(fix.control, OWNER, &owner, 1, false, &e), -ERR_QUOTA);
     CHECK_OK(snapshot_check_quota(fix.control, OWNER, &owner, 1, &e), e);
-    CHECK_OK(snapshot_check_checkpoint(fix.control, "uid:88888", &owner, 1, &e), e);
+    CHECK_OK(snapshot_check_checkpoint(fix.control, "uid:88888", &owner, 1, false, &e), e);
+    plane_close();
+}
+
+TEST(automatic_checkpoints_leave_half_of_the_bytes)
+{
+    static const int64_t numbers[] = { 1, 2, 3, 4 };
+    struct sandbox *s;
+    char id[ID_MAX];
+
+    fix.config.limits.snapshot_bytes_per_owner = 12;
+    plane_open();
+    s = new_sandbox();
+    snprintf(id, sizeof id, "%s", id_of(s));
+    sandbox_unref(s);
+    store_checkpoints(id, OWNER, numbers, COUNT_OF(numbers));
+    plane_close();
+    plane_open();
+    CHECK_OK(snapshot_check_checkpoint(fix.control, OWNER, &owner, 2, true, &e), e);
+    CHECK_INT(snapshot_check_checkpoint(fix.control, OWNER, &owner, 3, true, &e), -ERR_QUOTA);
+    CHECK_OK(snapshot_check_checkpoint(fix.control, OWNER, &owner, 8, false, &e), e);
+    CHECK_INT(snapshot_check_checkpoint(fix.control, OWNER, &owner, 9, false, &e), -ERR_QUOTA);
+    CHECK_INT(checkpoint_room(fix.control, &owner, true), 2);
+    CHECK_INT(checkpoint_room(fix.control, &owner, false), 8);
     plane_close();
 }
 
