@@ -61,14 +61,14 @@ def arguments_of_background_processes_are_sealed_and_erased(c):
     with Daemon(c) as d:
         box = d.create()
         start = {"argv": ["sleep", "100", MARKER], "env": {"OTHER": MARKER + "-2"}, "background": True}
-        n = d.api.post(f"/v1/sandboxes/{box}/processes", {**start, "argv": ["sh", "-c", f"exec sleep 100 # {MARKER}"]}).expect(201).json["process"]
+        n = d.api.post(f"/v1/sandboxes/{box}/processes", {**start, "argv": ["sh", "-c", f"exec sleep 100 # TOKEN={MARKER}"]}).expect(201).json["process"]
         path = d.state / "daemon/sandboxer.db"
 
         def listed():
             return [p["argv"][2] for p in d.api.get(f"/v1/sandboxes/{box}/processes").expect(200).json["processes"] if p["process"] == n]
 
         def works():
-            equal(listed(), [f"exec sleep 100 # {MARKER}"], "the list has the arguments")
+            equal(listed(), [f"exec sleep 100 # TOKEN={MARKER}"], "the list has the arguments")
             equal(places(d.state), [], "files with the arguments")
             (d.dir / "copy.db").write_bytes(d.api.get("/v1/backup").expect(200).data)
             equal(places(d.dir), [], "files with the arguments, with a backup")
@@ -82,7 +82,7 @@ def arguments_of_background_processes_are_sealed_and_erased(c):
         d.stop()
         with sqlite3.connect(path) as db:
             db.execute("UPDATE processes SET spec = ? WHERE sandbox = ?",
-                       ('{"cookie":1,"pid":0,"request":{"argv":["sh","-c","exec sleep 100 # ' + MARKER + '"],"background":true}}', box))
+                       ('{"cookie":1,"pid":0,"request":{"argv":["sh","-c","exec sleep 100 # TOKEN=' + MARKER + '"],"background":true}}', box))
         db.close()
         check(places(d.state), "the test wrote nothing")
         d.start()
