@@ -101,6 +101,25 @@ def a_shell_without_a_command_or_an_id(c):
 
 
 @test
+def a_shell_without_a_terminal_says_what_is_missing(c):
+    with Terminal(c, "--", "sh", verb=("run", "-q")) as t:
+        t.expect(b"for a session use: sandboxer run -t -- sh")
+        t.send(b"exit 5\r")
+        equal(t.end(), 5, "exit status")
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create()
+        with Terminal(c, verb=("exec", box, "sh"), env=cli.env) as t:
+            t.expect(f"no input; for a session use: sandboxer exec -it {box} -- sh".encode())
+            equal(t.end(), 0, "exit status")
+        with Terminal(c, verb=("exec", box, "--", "sh", "-c", "echo done"), env=cli.env) as t:
+            t.expect(b"done")
+            equal(t.end(), 0, "exit status")
+            check(b"for a session" not in t.before, f"a note about a command: {t.before!r}")
+        cli("exec", "-i", box, "sh", stdin=b"echo piped").expect(0, out=b"piped\n", err=b"")
+
+
+@test
 def all_of_ones_own_are_destroyed(c):
     with Daemon(c) as d:
         cli = Client(d)
@@ -140,6 +159,7 @@ def a_state_is_waited_for(c):
         cli("wait", box, "--state", "ready").expect(0, out=f"{box} ready\n".encode())
         equal(cli.json("wait", box, "--state", "paused", "--state", "ready")["state"], "ready", "the record")
         cli("wait", box, "--state", "paused", "--timeout", "1s").expect(124, out=b"", says="is not paused after 1s")
+        cli("wait", box, "--timeout", "1s").expect(124, says="is not expired, failed or destroyed after 1s")
         waiting = cli.start("wait", box)
         paused = cli.start("wait", box, "-s", "paused")
         cli("pause", box).expect(0)

@@ -38,7 +38,7 @@ struct network_options {
       "HOST[:PORT]",                                                                               \
       "let it reach this host (default port: 443); can be repeated: api.example.com, "             \
       "'*.example.com:80,443', mirror.corp:443=10.0.0.5 for a name at an address that is not "     \
-      "public (HOST:PORT=ADDRESS), localhost:8080 of this machine ('run' without a daemon)",       \
+      "public (HOST:PORT=ADDRESS), localhost:8080 of this machine",                                \
       .kind = OPTION_LIST,                                                                         \
       .at = offsetof(type, member.allow) },                                                        \
         { "allow-packages", 0, NULL,                                                               \

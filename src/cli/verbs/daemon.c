@@ -628,15 +628,18 @@ const struct verb verb_daemon_logs = {
 static void print_listen_hints(const struct json *daemon)
 {
     const struct json *list = show_at(daemon, "listeners");
+    struct str url = STR("URL");
 
     for (const struct json *v = list ? json_first(list) : NULL; list && v != json_end(list); v++)
-        if (str_starts(v->s, STR("http")))
+        if (str_starts(v->s, STR("http"))) {
             printf("listening on " STR_FMT "\n", STR_ARG(v->s));
-    fputs("E2B clients:      key=$(sandboxer token create --e2b) && eval \"$key\"\n"
-          "Daytona clients:  key=$(sandboxer token create --daytona) && eval \"$key\"\n"
-          "this program:     export SANDBOXER_URL=… SANDBOXER_TOKEN=$(sandboxer token create -q "
-          "NAME)\n",
-          stdout);
+            url = v->s;
+        }
+    printf("E2B clients:      key=$(sandboxer token create --e2b) && eval \"$key\"\n"
+           "Daytona clients:  key=$(sandboxer token create --daytona) && eval \"$key\"\n"
+           "this program:     token=$(sandboxer token create -q NAME) && "
+           "export SANDBOXER_URL=" STR_FMT " SANDBOXER_TOKEN=$token\n",
+           STR_ARG(url));
 }
 
 static int print_listening(const struct api_call *c)

@@ -334,9 +334,14 @@ static void check_profiles(const struct api_call *like, struct doctor_finding *f
     rows = answer_rows(c.answer, &kind);
     for (const struct json *row = json_first(rows); row != json_end(rows); row++, n++)
         good += show_true(row, "available");
-    set_finding(f, good == n ? VERDICT_OK : VERDICT_WARN,
-                good == n ? "" : "'sandboxer profiles list' shows the reasons",
-                "%u of %u can be used here", good, n);
+    if (good)
+        set_ok(f,
+               good == n ? "%u can be used here"
+                         : "%u can be used here, %u are for extensions that this build lacks",
+               good, n - good);
+    else
+        set_finding(f, VERDICT_WARN, "'sandboxer profiles list --all' shows the reasons",
+                    "none of %u can be used here", n);
 }
 
 /* Where sandboxes write to is the daemon's choice. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/own.h"
 #include "cli/follow.h"
@@ -29,8 +30,8 @@ static const struct option_spec options[] = {
       AT(kind) },
 };
 
-/* A stream: a line or a document for each event, without titles. */
-static int print_page(struct follow *f, bool *ret_any)
+/* A line or a document for each event; titles before the first page. */
+static int print_page(struct follow *f, bool first, bool *ret_any)
 {
     AUTO(api_call_done) struct api_call c;
     const struct json *events;
@@ -39,6 +40,8 @@ static int print_page(struct follow *f, bool *ret_any)
 
     if (status)
         return status;
+    if (first)
+        answer_titles(&c, &kind_event);
     *ret_any = json_first(events) != json_end(events);
     for (const struct json *event = json_first(events); event != json_end(events); event++)
         if (answer_row(&c, event, &kind_event, &e) < 0)
@@ -59,13 +62,19 @@ static int print_event_stream(const struct follow *f)
 /* Where to begin; a status. */
 static int find_begin(struct follow *f, const struct events_options *o)
 {
-    if (!!o->after + !!o->tail + !!o->since > 1)
-        return verb_misused(f->verb, "--after, --tail and --since exclude each other");
+    if (o->after && (o->tail || o->since))
+        return verb_misused(f->verb, "--after excludes --tail and --since");
     if (o->after)
         f->after = strtoll(o->after, NULL, 10);
     if (o->tail)
         return follow_skip_to_last(f, (int)strtol(o->tail, NULL, 10));
     return o->follow && !o->after && !o->since ? follow_skip(f) : 0;
+}
+
+/* Egress decisions have no events: they are only streamed. */
+static bool names_decisions(const char *kind)
+{
+    return kind && (strstr(kind, "denied") || strstr(kind, "allowed") || strstr(kind, "egress"));
 }
 
 static int run_events(struct api_call *c, void *options_, int argc, char **argv)
@@ -85,13 +94,16 @@ static int run_events(struct api_call *c, void *options_, int argc, char **argv)
         return verb_misused(c->verb, "name the sandbox once");
     if (o->follow && o->until)
         return verb_misused(c->verb, "--follow and --until exclude each other");
+    if (!o->follow && names_decisions(o->kind))
+        return verb_misused(c->verb,
+                            "--kind %s shows egress decisions as they are made, and needs "
+                            "--follow; earlier ones: sandboxer egress log ID",
+                            o->kind);
     status = find_begin(&f, o);
     if (status == 0 && o->follow)
         return print_event_stream(&f);
-    if (status == 0)
-        answer_titles(c, &kind_event);
-    while (status == 0 && any)
-        status = print_page(&f, &any);
+    for (bool first = true; status == 0 && any; first = false)
+        status = print_page(&f, first, &any);
     return status;
 }
 
@@ -110,6 +122,7 @@ const struct verb verb_events = {
             "  sandboxer events -f\n"
             "  sandboxer events -f -n 20\n"
             "  sandboxer events --since 1h --until 10m\n"
+            "  sandboxer events --since 1h -n 20\n"
             "  sandboxer events --type sandbox.oom --sandbox web\n"
             "  sandboxer events -f --kind denied -o json\n"
             "  sandboxer events sbx_4k7 --after 120 -o json\n",

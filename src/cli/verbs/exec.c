@@ -3,6 +3,7 @@
 #include "base/own.h"
 #include "base/units.h"
 #include "cli/remote.h"
+#include "cli/shell_words.h"
 #include "cli/verbs/verbs.h"
 
 struct exec_options {
@@ -44,6 +45,16 @@ static int start_in_background(struct api_call *c, const char *sandbox,
     return answer_flush(c);
 }
 
+/* On a terminal, `exec ID bash` would end at once without a word, as its stdin is empty. */
+static void note_missing_terminal(const struct exec_options *o, const char *sandbox,
+                                  char *const *command)
+{
+    if (!o->tty && !o->detach && shell_has_terminal() && shell_is_interactive(command))
+        cli_report("%s has no terminal and %s; for a session use: sandboxer exec -it %s -- %s",
+                   command[0], o->interactive ? "shows no prompt" : "no input", sandbox,
+                   command[0]);
+}
+
 static int run_exec(struct api_call *c, void *options, int argc, char **argv)
 {
     const struct exec_options *o = options;
@@ -60,6 +71,7 @@ static int run_exec(struct api_call *c, void *options, int argc, char **argv)
         return verb_misused(c->verb, "--detach excludes --interactive and --tty");
     if (remote_fill_request(&q, command, o->env.p, o->env.n, o->tty, &a, &e) < 0)
         return verb_misused(c->verb, "%s", e.msg);
+    note_missing_terminal(o, argv[0], command);
     q.user = o->user;
     q.cwd = o->workdir;
     if (o->timeout) /* checked by its kind */

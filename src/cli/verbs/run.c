@@ -391,6 +391,10 @@ static int run_run(struct api_call *c, void *options, int argc, char **argv)
         return verb_failed(v, "an option of --untrusted was given without --untrusted");
     if (is_reference(o->image))
         return run_image(v, o, argv);
+    if (argc && !o->tty && shell_has_terminal() && shell_is_interactive(argv))
+        cli_report("%s has no terminal and shows no prompt; for a session use: sandboxer run -t -- "
+                   "%s",
+                   argv[0], argv[0]);
     if (!argc && shell_has_terminal()) {
         o->tty = true;
         argv = shell_words;

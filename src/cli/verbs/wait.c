@@ -110,6 +110,21 @@ static int print_reached(const struct wait_call *w)
     return status ? status : answer_done(&c, c.answer, "%s %s", w->follow.sandbox, w->reached);
 }
 
+/* Names all states that were waited for. */
+static void report_unreached(const struct wait_call *w, const char *timeout)
+{
+    AUTO(buf_done) struct buf states = BUF_INIT(OPTION_LIST_MAX * 16);
+
+    for (size_t i = 0; i < w->wanted.n; i++)
+        buf_addf(&states, "%s%s",
+                 i == 0                ? ""
+                 : i + 1 < w->wanted.n ? ", "
+                                       : " or ",
+                 w->wanted.p[i]);
+    verb_failed(w->follow.verb, "%s is not " STR_FMT " after %s", w->follow.sandbox,
+                STR_ARG(buf_str(&states)), timeout);
+}
+
 static int run_wait(struct api_call *c, void *options_, int argc, char **argv)
 {
     const struct wait_options *o = options_;
@@ -128,7 +143,7 @@ static int run_wait(struct api_call *c, void *options_, int argc, char **argv)
     if (status == 0 && !test_record(&w, &status))
         while (!test_events(&w, &status))
             if (w.deadline && clock_mono() >= w.deadline) {
-                verb_failed(c->verb, "%s is not %s after %s", argv[0], w.wanted.p[0], o->timeout);
+                report_unreached(&w, o->timeout);
                 return EXIT_TIMED_OUT;
             }
     return status ? status : print_reached(&w);

@@ -412,7 +412,7 @@ static int check_entry_owner(const struct unpack *u, struct err *e)
         return 0;
     return err_set(e, ERR_DENIED,
                    "belongs to %u:%u, but only one identity can be used here; "
-                   "squash owners to store it as yours",
+                   "squash owners to store it as yours (--squash-owners)",
                    (unsigned)entry->uid, (unsigned)entry->gid);
 }
 
