@@ -258,7 +258,8 @@ def a_sandbox_of_the_daemon_is_learned_from(c):
 @test
 def wrong_words_are_usage_errors(c):
     for argv, says in (([], "too few arguments"), (["--"], "give a command"), (["a", "b"], "give the ID"),
-                       (["--apply", "--", "true"], "need the ID"), (["--allow", "x", "sbx_1"], "are for a command"),
+                       (["--apply", "--", "true"], "need the ID"),
+                       (["--server", "http://127.0.0.1:1", "--", "true"], "need the ID"), (["--allow", "x", "sbx_1"], "are for a command"),
                        (["--ceiling", "local", "--", "true"], "ceiling"), (["--merge", "1", "--", "true"], "merge")):
         c.cli("egress", "learn", *argv).expect(2, out=b"", says=says)
 

@@ -320,8 +320,9 @@ static int run_egress_learn(struct api_call *c, void *options, int argc, char **
     if (argc && strcmp(argv[0], "--") == 0) {
         if (argc == 1)
             return verb_misused(c->verb, "give a command to run behind '--'");
-        if (o->apply || o->since || o->until)
-            return verb_misused(c->verb, "--apply, --since and --until need the ID of a sandbox");
+        if (o->apply || o->since || o->until || o->common.server)
+            return verb_misused(c->verb, "--apply, --since, --until and --server need the ID of a "
+                                         "sandbox");
         return learn_command(c, o, argc - 1, argv + 1);
     }
     if (argc != 1)
