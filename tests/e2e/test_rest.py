@@ -202,6 +202,7 @@ COLUMNS = {
     "approval_watch.c": {"watch_columns": "Approval"},
     "top.c": {"denial_columns": "Event", "approval_columns": "Approval"},
     "verbs/approvals.c": {"columns": "Approval"},
+    "verbs/audit_commands.c": {"command_columns": "Command"},
     "verbs/audit.c": {"head_columns": "AuditHead", "problem_columns": "AuditProblem"},
     "verbs/daemon.c": {"status_columns": "Daemon"},
     "verbs/diff.c": {"columns": "Change"},
