@@ -161,6 +161,36 @@ def a_conflict_is_never_lost(c):
 
 
 @test
+def it_may_work_on_the_directory_itself(c):
+    with Agents(c) as a:
+        a.script("helper")
+        a.recipe("helper", HELPER)
+        a("helper", "--workspace", "mount", "--", "x").expect(0, out=b"here /workspace x\n", says="itself, not a copy")
+        equal((a.read("a.txt"), a.read("made.txt"), a.boxes()), ("edited\n", "made\n", {}), "the files here, and the sandboxes")
+        equal((a.host / "made.txt").stat().st_uid, c.uid, "the owner of a new file")
+        a("helper", "--workspace", "mount", "--keep", "--name", "task").expect(0, says="is kept, stopped")
+        (a.host / "a.txt").write_text("changed here\n")
+        a("--resume", "task", "--", "again").expect(0, out=b"here /workspace again\n", says="itself, not a copy")
+        equal((a.read("a.txt"), a.boxes()), ("edited\n", {}), "the file here, and the sandboxes")
+        a("helper", "--workspace", "mount", "--sync", "auto").expect(2, says="has none")
+        a("helper", "--workspace", "both").expect(2, says="not one of")
+
+
+@test
+def a_home_is_not_taken_by_accident(c):
+    with Agents(c) as a:
+        a.script("helper")
+        a.recipe("helper", HELPER)
+        (a.home / ".netrc").write_text("key\n")
+        a.cli("agent", "helper", cwd=a.home).expect(2, says="is your home")
+        a.cli("agent", "--", "true", cwd=a.home).expect(2, says="is your home")
+        a.cli("agent", "--", "true", env={"HOME": f"{a.home}/"}, cwd=a.home).expect(2, says="is your home")
+        equal(a.boxes(), {}, "sandboxes")
+        a.cli("agent", ".", "--", "cat", ".netrc", cwd=a.home).expect(0, out=b"key\n")
+        a.cli("agent", a.home.name, "--", "true", cwd=a.home.parent).expect(3, says="for the directory, write './home'")
+
+
+@test
 def on_a_terminal_it_asks(c):
     with Agents(c) as a:
         a.script("helper", "#!/bin/sh\ntest -t 0 && test -t 1 && stty size\nread line\necho $line >a.txt\n")

@@ -21,7 +21,7 @@ enum { AGENT_MEMORY_MAX = 32 << 20, AGENT_SANDBOX_MAX = 64, AGENT_PROGRAM_MAX = 
 
 struct agent_options {
     struct common common;
-    const char *name, *profile, *ttl, *checkpoint, *version, *sync, *resume;
+    const char *name, *profile, *ttl, *checkpoint, *version, *sync, *resume, *workspace;
     bool list, install, pass_key, pass_login, keep;
     struct option_list env;
     struct box_options box;
@@ -43,6 +43,7 @@ struct agent {
     struct arena arena;
     const struct agent_entry *entry; /* NULL: any command */
     const char *dir;                 /* the workspace here; absolute */
+    bool mounted;                    /* the agent writes to it; else it has a copy */
     char *const *arguments; /* of the agent; of any command, with its name; ended by NULL */
     char program[AGENT_PROGRAM_MAX]; /* inside */
     char copied[PATH_MAX];           /* here: a file or package to copy in; "": nothing */

@@ -35,6 +35,23 @@ static void write_agent_network(const struct agent *a, struct json_writer *w)
     network_options_write(&network, w);
 }
 
+/* A copy of the directory as the workspace, or the directory itself. */
+static void write_agent_workspace(const struct agent *a, struct json_writer *w)
+{
+    struct request_mount mount = { a->dir, AGENT_WORKSPACE, MOUNT_ACCESS_RW };
+    const struct json_objects mounts = { &mount, a->mounted };
+
+    json_field_begin_object(w, "workspace");
+    json_field_cstr(w, "access", a->mounted ? "none" : "rw");
+    json_end_object(w);
+    request_mounts_put(&mounts, w);
+    if (a->mounted)
+        return;
+    json_field_begin_object(w, "inputs");
+    json_field_cstr(w, "repo", a->dir);
+    json_end_object(w);
+}
+
 static void write_agent_request(const struct agent *a, struct json_writer *w)
 {
     const struct agent_options *o = a->o;
@@ -46,12 +63,7 @@ static void write_agent_request(const struct agent *a, struct json_writer *w)
     body_text(w, "snapshot", a->snapshot[0] ? a->snapshot : NULL);
     body_text(w, "ttl", o->ttl ? o->ttl : o->profile ? NULL : AGENT_TTL);
     body_text(w, "checkpoint_every", agent_checkpoint_interval(o));
-    json_field_begin_object(w, "workspace");
-    json_field_cstr(w, "access", "rw");
-    json_end_object(w);
-    json_field_begin_object(w, "inputs");
-    json_field_cstr(w, "repo", a->dir);
-    json_end_object(w);
+    write_agent_workspace(a, w);
     json_field_begin_object(w, "labels");
     json_field_cstr(w, LABEL_AGENT, a->entry ? a->entry->name : "command");
     if (a->entry)
@@ -69,7 +81,8 @@ int agent_create_box(struct agent *a)
 
     api_call_init(&c, a->verb, &a->o->common, "POST");
     api_call_path(&c, "/v1/sandboxes");
-    status = api_call_pass_dir(&c, a->dir, true);
+    status = a->mounted ? api_call_pass_mount(&c, a->dir, AGENT_WORKSPACE, true)
+                        : api_call_pass_dir(&c, a->dir, true);
     if (status)
         return status;
     write_agent_request(a, api_call_json(&c));
@@ -92,6 +105,17 @@ int agent_change_box(const struct agent *a, const char *sandbox, const char *cha
     return api_call_run(&c);
 }
 
+/* The directory here that a sandbox shows as its workspace. */
+static struct str find_mounted_workspace(const struct json *record)
+{
+    const struct json *mounts = show_at(record, "mounts");
+
+    for (const struct json *m = mounts ? json_first(mounts) : NULL; m && m != json_end(mounts); m++)
+        if (str_eq(show_string(m, "target"), STR(AGENT_WORKSPACE)))
+            return show_string(m, "source");
+    return (struct str){ 0 };
+}
+
 /* The recipe and the program, as labels of the sandbox's record name them. */
 static int read_box_recipe(struct agent *a, const struct json *record)
 {
@@ -101,6 +125,9 @@ static int read_box_recipe(struct agent *a, const struct json *record)
     bool any = !program.n;
 
     str_copy(show_string(record, "sandbox_id"), a->sandbox, sizeof a->sandbox);
+    a->mounted = !dir.n;
+    if (a->mounted)
+        dir = find_mounted_workspace(record);
     if (!dir.n)
         return verb_misused(a->verb, "%s has no workspace that could be brought back",
                             a->o->resume);

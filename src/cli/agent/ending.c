@@ -93,6 +93,10 @@ static int keep_box(const struct agent *a, int status)
     cli_report("the sandbox %s is kept%s", id, stopped ? "" : ", stopped, with all its files");
     cli_report("continue:          sandboxer agent --resume %s%s", id,
                a->entry ? "" : " -- COMMAND");
+    if (a->mounted) {
+        cli_report("end:               sandboxer destroy %s", id);
+        return status ? status : stopped;
+    }
     cli_report("take changes back: sandboxer undo %s   (--list shows the checkpoints)", id);
     cli_report("look at changes:   sandboxer resume %s; sandboxer sync --interactive %s", id, id);
     cli_report("bring back, end:   sandboxer destroy %s   (--discard loses the changes)", id);
@@ -154,20 +158,15 @@ static int select_changes(const struct agent *a, bool *ret_discard)
     return left && !*ret_discard ? EXIT_CONFLICT : 0;
 }
 
-int agent_settle(struct agent *a)
+/* The changes of a copy go the way that is chosen. */
+static int settle_copy(const struct agent *a)
 {
     AUTO(api_call_done) struct api_call c;
     unsigned long long n = 0, held = 0;
     enum ending ending = ENDING_BRING;
     bool discard = false;
-    int status;
+    int status = review_fetch(&(struct review){ a->verb, &a->o->common, a->sandbox }, &c);
 
-    take_ending_signals();
-    if (agent_was_undone(a)) {
-        cli_report("the agent was ended, because its files went back to a checkpoint");
-        return keep_box(a, 0);
-    }
-    status = review_fetch(&(struct review){ a->verb, &a->o->common, a->sandbox }, &c);
     if (status)
         return keep_box(a, status);
     n = review_count(c.answer, &held);
@@ -184,4 +183,19 @@ int agent_settle(struct agent *a)
         return keep_box(a, status);
     status = destroy_box(a, discard);
     return status ? keep_box(a, status) : 0;
+}
+
+int agent_settle(struct agent *a)
+{
+    int status;
+
+    take_ending_signals();
+    if (agent_was_undone(a)) {
+        cli_report("the agent was ended, because its files went back to a checkpoint");
+        return keep_box(a, 0);
+    }
+    if (!a->mounted)
+        return settle_copy(a);
+    status = a->o->keep ? 0 : destroy_box(a, true);
+    return status || a->o->keep ? keep_box(a, status) : 0;
 }

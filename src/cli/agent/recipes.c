@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -65,14 +66,17 @@ static int fail_unknown_recipe(const struct agent *a, const struct json_objects 
     struct suggestion s = { .typed = str_from(name) };
     char similar[SUGGESTION_TEXT_MAX];
     const struct agent_entry *entries = all->p;
+    struct stat st;
+    bool is_dir = stat(name, &st) == 0 && S_ISDIR(st.st_mode);
 
     for (size_t i = 0; i < all->n; i++)
         suggestion_add(&s, str_from(entries[i].name), str_from(entries[i].name));
     suggestion_write(&s, "", similar, sizeof similar);
     verb_misused(a->verb,
                  "there is no recipe '%.64s'%s 'sandboxer agent --list' shows them, and "
-                 "'sandboxer agent -- COMMAND' runs any command",
-                 name, similar[0] ? similar : ";");
+                 "'sandboxer agent -- COMMAND' runs any command%s%.64s%s",
+                 name, similar[0] ? similar : ";", is_dir ? "; for the directory, write './" : "",
+                 is_dir ? name : "", is_dir ? "'" : "");
     return EXIT_MISSING;
 }
 

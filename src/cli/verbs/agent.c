@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/own.h"
@@ -27,6 +28,10 @@ static const struct option_spec agent_options[] = {
     { "version", 0, "VERSION", "this version from npm; installed once", AT(version) },
     { "pass-key", 0, NULL, "pass on the keys of its vendor that are set here", AT(pass_key) },
     { "pass-login", 0, NULL, "copy its login from your home into the sandbox", AT(pass_login) },
+    { "workspace", 0, "MODE",
+      "copy: its changes come back at the end; mount: it writes to DIR itself, at once and "
+      "without a review (default: copy)",
+      AT(workspace), .words = "copy mount" },
     { "sync", 0, "MODE",
       "bring the changes back at the end: ask, auto or never (default: ask; never without a "
       "terminal)",
@@ -112,17 +117,27 @@ static int take_agent_directory(struct agent *a, const char *dir)
     return a->dir ? 0 : verb_failed(a->verb, "%s: the path is too long", dir);
 }
 
+/* A copy of it would have more than a project. */
+static bool is_home_directory(void)
+{
+    const char *home = getenv("HOME");
+    struct stat here, there;
+
+    return home && stat(".", &here) == 0 && stat(home, &there) == 0 &&
+           here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+}
+
 /* The words before "--" select the recipe and the directory. Without a recipe the words behind it
  * are a command. */
 static int take_agent_arguments(struct agent *a, int argc, char **argv)
 {
-    const char *name = NULL, *dir = ".";
+    const char *name = NULL, *given = NULL;
     int at = 0, status;
 
     if (at < argc && strcmp(argv[at], "--") != 0 && !is_directory_word(argv[at]) && !a->o->resume)
         name = argv[at++];
     if (at < argc && strcmp(argv[at], "--") != 0 && !a->o->resume)
-        dir = argv[at++];
+        given = argv[at++];
     if (at < argc && strcmp(argv[at], "--") != 0)
         return verb_misused(a->verb, "unexpected argument '%s': sandboxer agent %s", argv[at],
                             a->verb->arguments);
@@ -132,20 +147,32 @@ static int take_agent_arguments(struct agent *a, int argc, char **argv)
     if (!name && !a->arguments[0])
         return verb_misused(a->verb, "name an agent ('sandboxer agent --list' shows them), or a "
                                      "command: sandboxer agent -- COMMAND");
-    status = take_agent_directory(a, dir);
-    return status == 0 && name ? agent_find_recipe(a, name) : status;
+    status = name ? agent_find_recipe(a, name) : 0;
+    if (status)
+        return status;
+    if (!given && is_home_directory())
+        return verb_misused(a->verb,
+                            "the current directory is your home: the agent would have all of it, "
+                            "with keys and logins. Name a directory: sandboxer agent %s%s~/proj "
+                            "('.' means this one)",
+                            name ? name : "", name ? " " : "");
+    return take_agent_directory(a, given ? given : ".");
 }
 
 static int check_agent_options(const struct agent *a)
 {
     const struct agent_options *o = a->o;
 
-    if (o->resume && (o->name || o->profile || o->install || o->version || o->ttl ||
-                      o->checkpoint || o->box.asked || network_touched(&o->network)))
+    if (o->resume &&
+        (o->name || o->profile || o->install || o->version || o->ttl || o->checkpoint ||
+         o->workspace || o->box.asked || network_touched(&o->network)))
         return verb_misused(
             a->verb, "--resume continues in a sandbox that exists: it excludes "
-                     "--name, --profile, --install, --version, --ttl, --checkpoint, limits and "
-                     "the network's options");
+                     "--name, --profile, --install, --version, --ttl, --checkpoint, --workspace, "
+                     "limits and the network's options");
+    if (a->mounted && o->sync)
+        return verb_misused(a->verb, "--sync brings the changes of a copy back, and --workspace "
+                                     "mount has none");
     if (!o->resume && !a->entry && (o->install || o->version))
         return verb_misused(a->verb,
                             "--install and --version need a recipe, which names a package");
@@ -215,7 +242,9 @@ static int run_agent_in_box(struct agent *a)
     if (status)
         return status;
     if (!a->o->common.quiet)
-        cli_report("%s is the copy of %s in the sandbox %s", AGENT_WORKSPACE, a->dir, a->sandbox);
+        cli_report(a->mounted ? "%s is %s itself, not a copy, in the sandbox %s"
+                              : "%s is the copy of %s in the sandbox %s",
+                   AGENT_WORKSPACE, a->dir, a->sandbox);
     status = agent_set_up(a);
     if (status)
         return abandon_box(a, status);
@@ -237,6 +266,7 @@ static int run_agent(struct api_call *c, void *options, int argc, char **argv)
         return list_recipes(c);
     if (network_options_read(&o->network, &e) < 0)
         return api_call_failed(c, &e);
+    a.mounted = o->workspace && strcmp(o->workspace, "mount") == 0;
     status = take_agent_arguments(&a, argc, argv);
     if (status == 0)
         status = check_agent_options(&a);
@@ -252,6 +282,9 @@ const struct verb verb_agent = {
             "changes are listed, and brought back as --sync says; a sandbox with changes that\n"
             "stay inside is kept, stopped, and the command that continues is printed.\n"
             "\n"
+            "With --workspace mount the agent works on DIR itself: its changes need no review and\n"
+            "have none, also those of files that your programs obey, such as git hooks.\n"
+            "\n"
             "Recipes (--list) are for claude, codex, gemini and opencode, and for the YAML files\n"
             "in /etc/sandboxer/agents and ~/.config/sandboxer/agents. The program is the one of\n"
             "this machine, or comes from npm with --install. Without a recipe, the words behind\n"
@@ -266,6 +299,7 @@ const struct verb verb_agent = {
             "  sandboxer agent claude ~/proj --pass-key\n"
             "  sandboxer agent codex --install --pass-login -- --full-auto\n"
             "  sandboxer agent --sync auto --allow-packages -- ./fix-tests.sh\n"
+            "  sandboxer agent claude ~/proj --pass-key --workspace mount\n"
             "  sandboxer agent --resume sbx_4k7 --pass-key\n",
     OPTIONS(agent_options, struct agent_options),
     .defaults = &(const struct agent_options){ .network = NETWORK_OPTIONS_NONE },
