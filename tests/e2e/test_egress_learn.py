@@ -88,6 +88,14 @@ def nothing_runs_without_a_ceiling(c):
 
 
 @test
+def a_command_that_does_not_run_proposes_nothing(c):
+    c.cli("egress", "learn", "--ceiling", "public", "--", "no-such-program", env=EMBEDDED).expect(127, out=b"", says="nothing to propose")
+    c.cli("egress", "learn", "--ceiling", "public", "--", "sh", "-c", "exit 3", env=EMBEDDED).expect(3, out=b"version: 1\nnetwork_policies: {}\n")
+    c.cli("egress", "learn", "--ceiling", "public", "--", "true", env={**EMBEDDED, "SANDBOXER_URL": "http://127.0.0.1:1"}).expect(
+        2, out=b"", says="on this machine only")
+
+
+@test
 def a_person_agrees_to_a_ceiling_on_a_terminal(c):
     for answer, code, words in ((b"n\n", 125, b"was not run"), (b"y\n", 0, b"network_policies: {}")):
         with Terminal(c, "--", "true", verb=("egress", "learn"), env=EMBEDDED) as t:

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "cli/connect.h"
 #include "cli/learn/learner.h"
 #include "cli/learn/policy_file.h"
 #include "cli/learn/report.h"
@@ -99,9 +100,19 @@ static int open_to_public(struct api_call *c, struct learn_options *o, struct er
     return 0;
 }
 
-/* Nothing passes that no person has agreed to. A status. */
+/* Nothing is run elsewhere, and nothing passes that no person has agreed to. A status. */
 static int agree_on_ceiling(const struct api_call *c, struct learn_options *o)
 {
+    struct daemon_address place;
+    struct err e;
+
+    if (place_find(NULL, &place, &e) < 0)
+        return verb_misused(c->verb, "%s", e.msg);
+    if (place.tcp)
+        return verb_misused(c->verb,
+                            "SANDBOXER_URL names the daemon at %.100s, and a command is recorded "
+                            "on this machine only: unset SANDBOXER_URL, or name a sandbox there",
+                            place.authority);
     if (o->ceiling || network_is_requested(&o->run.network))
         return 0;
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
@@ -170,6 +181,12 @@ static int show_learned(struct api_call *c, const struct learn_options *o, const
     return 0;
 }
 
+/* Without any, the statuses of a command that could not be started are not the command's own. */
+static bool made_no_connection(const struct api_call *c)
+{
+    return show_int(c->answer, "connections", 0) == 0;
+}
+
 static int learn_command(struct api_call *c, struct learn_options *o, int argc, char **argv)
 {
     AUTO(learner_done) struct learner l = LEARNER_NONE;
@@ -193,6 +210,10 @@ static int learn_command(struct api_call *c, struct learn_options *o, int argc, 
     status = run_with_stderr(c, o, argc, argv, &e);
     if (status < 0 || receive_proposal(c, &l, &e) < 0)
         return api_call_failed(c, &e);
+    if (status >= EXIT_TOOL_FAILED && status <= EXIT_NOT_FOUND && made_no_connection(c)) {
+        verb_failed(c->verb, "the command did not run: there is nothing to propose");
+        return status;
+    }
     shown = show_learned(c, o, policy, buf_str(&base));
     return status ? status : shown;
 }
