@@ -12,7 +12,7 @@ from tcp import free_port
 
 # verbs that take an id first, and their other arguments
 WITH_ID = [("destroy",), ("get",), ("wait",), ("ps",), ("logs",), ("kill", "1"), ("events",), ("pause",), ("stop",), ("resume",), ("snapshot",), ("fork",),
-           ("diff",), ("undo",), ("sync",), ("extend-ttl",), ("recreate",), ("commit", "x:1"), ("egress get",), ("egress log",), ("egress set", "x.yaml"),
+           ("diff",), ("undo",), ("sync",), ("extend-ttl",), ("label", "a=b"), ("recreate",), ("commit", "x:1"), ("egress get",), ("egress log",), ("egress set", "x.yaml"),
            ("snapshots get",), ("snapshots delete",), ("snapshots verify",), ("restore",), ("token revoke",), ("hosts remove",), ("image inspect",),
            ("image remove",), ("profiles get",), ("approvals show",)]
 

@@ -175,6 +175,24 @@ def a_state_is_waited_for(c):
         cli("wait", box, "--state", "gone").expect(2, says="gone")
 
 
+@test
+def labels_are_set_and_removed(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create("-l", "team=web", "-l", "old=1")
+        said = cli("label", box, "team=api", "stage=test", "old-").expect(0).text
+        check("stage=test" in said and "old" not in said, said)
+        equal(cli.json("get", box)["labels"], {"team": "api", "stage": "test"}, "labels")
+        equal(cli.lines("list", "-q", "-l", "stage=test"), [box], "found by the new one")
+        equal(cli.lines("list", "-q", "-l", "team=web"), [], "found by the old one")
+        cli("label", box, "none-", "team=api").expect(0)
+        cli("label", box, "word").expect(2, says="neither KEY=VALUE nor KEY-")
+        cli("label", box, "=x").expect(2, says="neither")
+        cli("label", box, "a b=x").expect(2)
+        cli("label", box).expect(2, says="too few")
+        cli("label", "sbx_none", "a=b").expect(3)
+
+
 # Verbs that need no daemon, and why; every other one asks the daemon that SANDBOXER_URL names, or refuses.
 HERE = {
     "canary": "tests this machine", "selftest": "tests this machine", "doctor": "reports on this machine, and on that daemon",
@@ -190,7 +208,7 @@ def every_verb_asks_the_daemon_that_is_named_or_refuses(c):
     file = c.write("file", "version: 1\n")
     env = {"SANDBOXER_URL": "http://127.0.0.1:1", "SANDBOXER_SOCKET": str(c.dir / "none"), "SANDBOXER_STATE": str(c.dir / "state")}
     made_up = {"agent": ["--resume", "x"], "cp": ["x:/a", "b"], "extend-ttl": ["x", "--duration", "1h"], "token create": ["x"], "shell": ["x"],
-               "egress learn": ["x"]}
+               "egress learn": ["x"], "label": ["x", "a=b"]}
     problems = []
     for verb in listed(c):
         if verb in HERE:

@@ -211,6 +211,7 @@ COLUMNS = {
                        "log_columns": "src/engine/egress/audit_event.c", "denial_columns": "EgressDenial"},
     "verbs/expire.c": {"due_columns": "Due"},
     "verbs/extend_ttl.c": {"columns": "Sandbox"},
+    "verbs/label.c": {"columns": "Sandbox"},
     "verbs/hosts.c": {"columns": "Host"},
     "verbs/image.c": {"columns": "Image"},
     "verbs/inspect.c": {"host_columns": "HostTelemetry"},

@@ -14,7 +14,7 @@
     VERB(run) VERB(create) VERB(exec) VERB(shell) VERB(attach) VERB(ps) VERB(kill) VERB(logs)      \
     VERB(get) VERB(list) VERB(stats) VERB(top) VERB(events) VERB(wait) VERB(pause) VERB(stop)       \
     VERB(resume)                                                                                   \
-    VERB(destroy) VERB(recreate) VERB(extend_ttl) VERB(expire)
+    VERB(destroy) VERB(recreate) VERB(extend_ttl) VERB(label) VERB(expire)
 #define VERBS_FILES(VERB)                                                                          \
     VERB(cp) VERB(sync) VERB(diff) VERB(undo)
 #define VERBS_NETWORK(VERB)                                                                        \

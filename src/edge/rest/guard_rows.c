@@ -17,6 +17,7 @@ const struct guard_row rest_guard_rows[] = {
     { DELETE, BOX, "sandbox_destroy", .flags = 0 },
     { POST, BOX "/recreate", "sandbox_create", .flags = GUARD_COPY },
     { POST, BOX "/extend-ttl", "sandbox_extend", .flags = 0 },
+    { PUT, BOX "/labels", "sandbox_extend", .flags = 0 },
     { POST, "/v1/run", "sandbox_run", .flags = GUARD_LATER | GUARD_NOW },
     { POST, PROC, "sandbox_exec", .flags = 0 },
     { GET, PROC, "sandbox_list", .flags = 0 },

@@ -582,6 +582,33 @@ static void rest_extend_sandbox(struct call *c)
                        call_sandbox_op(c, on_sandbox_changed));
 }
 
+struct labels_request {
+    struct json_map labels;
+};
+
+static const struct json_field labels_fields[] = {
+    { "labels", JSON_KIND_MAP, JSON_AT(struct labels_request, labels), .required = true,
+      .max = REQUEST_LABELS_MAX,
+      .doc = "All labels; those of the caller's token and of the daemon stay." },
+};
+
+static void rest_set_labels(struct call *c)
+{
+    struct labels_request *q = call_alloc(c, 1, sizeof *q);
+    struct err e;
+    int r = 0;
+
+    if (!call_read(c, q))
+        return;
+    for (size_t i = 0; r >= 0 && i < q->labels.n; i++)
+        r = label_check(str_from(q->labels.p[i].key), str_from(q->labels.p[i].value), &e);
+    if (r < 0)
+        call_fail(c, &e);
+    else
+        sandbox_set_labels(c->sandbox, &c->caller, &q->labels,
+                           call_sandbox_op(c, on_sandbox_changed));
+}
+
 const struct route routes_sandboxes[] = {
     { H1_POST, VERB_CREATE, "/v1/sandboxes", ROUTE_JSON | ROUTE_CONTENT, rest_create_sandbox,
       "Create a sandbox", create_request_fields, &create_request_field_count, "Sandbox",
@@ -598,5 +625,8 @@ const struct route routes_sandboxes[] = {
     { H1_POST, VERB_EXTEND, "/v1/sandboxes/{id}/extend-ttl",
       ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE, rest_extend_sandbox,
       "Extend the lifetime of a sandbox", ROUTE_FIELDS(extend_fields), .answer = "Sandbox" },
+    { H1_PUT, VERB_CREATE, "/v1/sandboxes/{id}/labels", ROUTE_JSON | ROUTE_SANDBOX | ROUTE_LIVE,
+      rest_set_labels, "Replace the labels of a sandbox", ROUTE_FIELDS(labels_fields),
+      .answer = "Sandbox" },
     { .path = NULL },
 };

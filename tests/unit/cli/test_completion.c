@@ -97,7 +97,7 @@ TEST(bash_completes)
     check_bash("sandboxer ls --sta", 2, "--state"); /* an alias has the options of its verb … */
     check_bash("sandboxer rm ''", 2, "sbx_1");      /* … and its arguments */
     check_bash("sandboxer image r", 2, "remove rm");
-    check_bash("sandboxer l", 1, "logs list ls");
+    check_bash("sandboxer l", 1, "logs list ls label");
     check_bash("sandboxer create --sco", 2, "--scope");
     check_bash("sandboxer create --scope ''", 3, "session agent shared");
     check_bash("sandboxer create -o j", 3, "json");
