@@ -108,7 +108,7 @@ def the_command_line_follows_them(c):
             equal((seen["sandbox_id"], host_of(seen)), (box, "no.example.com"), "the denial")
             each.send_signal(signal.SIGINT)
             each.wait(20)
-        cli("events", "--kind", "denied").expect(2, says="stream")
+        cli("events", "--kind", "denied").expect(2, says="as they are made")
 
 
 @test
