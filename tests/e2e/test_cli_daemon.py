@@ -76,7 +76,7 @@ def it_is_started_shown_and_ended(c):
             check(words in text, f"no {words!r} in {text}")
         equal(d("daemon", "status", "-q").expect(0).text, str(pid), "status -q")
         box = d("create", "-q").expect(0).text
-        equal(d("daemon", "stop").expect(0).text, "the daemon has ended; 1 sandbox goes on without it", "what stop says")
+        equal(d("daemon", "stop").expect(0).text, "the daemon has ended; 1 sandbox continues without it", "what stop says")
         check(pid not in processes() and not d.socket.exists(), "the daemon is still there")
         d("daemon", "start").expect(0)
         d("exec", box, "--", "true").expect(0)

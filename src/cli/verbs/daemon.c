@@ -115,7 +115,7 @@ static int report_hang(const struct found_daemon *f)
 {
     verb_failed(f->call.verb,
                 "the daemon (process %d of user %u) does not answer within 5 s; 'sandboxer daemon "
-                "stop --force' ends it, and sandboxes go on",
+                "stop --force' ends it, and sandboxes continue",
                 (int)f->process.pid, f->process.uid);
     return EXIT_BUSY;
 }
@@ -306,7 +306,7 @@ struct stop_options {
 };
 
 static const struct option_spec stop_options[] = {
-    { "force", 'f', NULL, "kill a daemon that hangs; sandboxes go on",
+    { "force", 'f', NULL, "kill a daemon that hangs; sandboxes continue",
       .at = offsetof(struct stop_options, force) },
 };
 
@@ -354,12 +354,12 @@ static int run_daemon_stop(struct api_call *c, void *options_, int argc, char **
     if (!left)
         return answer_done(c, NULL, "the daemon has ended");
     return answer_done(c, NULL, "the daemon has ended; %" PRId64 " sandbox%s without it", left,
-                       left == 1 ? " goes on" : "es go on");
+                       left == 1 ? " continues" : "es continue");
 }
 
 const struct verb verb_daemon_stop = {
     .name = "daemon stop",
-    .summary = "end the daemon; sandboxes go on",
+    .summary = "end the daemon; sandboxes continue",
     .text = "The next verb that needs a daemon starts one again, which finds the sandboxes;\n"
             "SANDBOXER_NO_DAEMON=1 prevents that. Deadlines of sandboxes are enforced again from\n"
             "then on. The daemon is the process that listens on the socket. One that systemd\n"
@@ -424,7 +424,7 @@ static int run_daemon_restart(struct api_call *c, void *options_, int argc, char
 
 const struct verb verb_daemon_restart = {
     .name = "daemon restart",
-    .summary = "end the daemon and start it again; sandboxes go on",
+    .summary = "end the daemon and start it again; sandboxes continue",
     .text = "Changes of the configuration take effect with it. The configuration is checked\n"
             "first: with one that is wrong the daemon goes on. Clients that follow a program or\n"
             "events are cut off; what they follow goes on.\n"
@@ -723,14 +723,15 @@ const struct verb verb_daemon_listen = {
     .name = "daemon listen",
     ARGUMENTS("[ADDRESS:PORT]", 0, 1, COMPLETE_NOTHING),
     .summary = "let the daemon listen on TCP, for E2B, Daytona and other clients",
-    .text = "Without an address on 127.0.0.1:7700. The daemon is started again with the address,\n"
-            "because the separation of sandboxes from each other is stricter when others can\n"
-            "reach it; sandboxes go on. The address is kept until the daemon is stopped; one that\n"
-            "listens on TCP does not end by itself. Requests need tokens. An address that other\n"
-            "machines reach is refused, unless the configuration allows it\n"
-            "(listen_unencrypted) or serves TLS (domain.listen).\n"
-            "\n"
-            "  sandboxer daemon listen 127.0.0.1:7700\n",
+    .text =
+        "Without an address on 127.0.0.1:7700. The daemon is started again with the address,\n"
+        "because the separation of sandboxes from each other is stricter when others can\n"
+        "reach it; sandboxes continue. The address is kept until the daemon is stopped; one that\n"
+        "listens on TCP does not end by itself. Requests need tokens. An address that other\n"
+        "machines reach is refused, unless the configuration allows it\n"
+        "(listen_unencrypted) or serves TLS (domain.listen).\n"
+        "\n"
+        "  sandboxer daemon listen 127.0.0.1:7700\n",
     .run = run_daemon_listen,
     .flags = VERB_ASKS,
 };
