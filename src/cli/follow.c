@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/own.h"
 #include "base/rfc3339.h"
@@ -53,10 +54,21 @@ int follow_next(struct follow *f, bool wait, struct api_call *c, const struct js
     return 0;
 }
 
-/* The last events, as far as they have sequence numbers: those of egress have none of their own. */
+/* The kinds that have sequence numbers, of those that are shown: events of egress have none. NULL:
+ * those of lifecycles. */
+static const char *stored_kinds(const char *shown)
+{
+    bool lifecycle = shown && strstr(shown, "lifecycle"),
+         commands = shown && strstr(shown, "commands");
+
+    if (!commands)
+        return NULL;
+    return lifecycle ? "lifecycle,commands" : "commands";
+}
+
 static int request_last_events(const struct follow *f, int n, struct api_call *c)
 {
-    follow_request(f, NULL, c);
+    follow_request(f, stored_kinds(f->kind), c);
     add_query_number(c, "tail", n);
     return api_call_run(c);
 }

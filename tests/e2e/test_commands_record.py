@@ -38,6 +38,25 @@ def records(cli, box, n):
 
 
 @test
+def the_last_events_of_programs_are_found_behind_others(c):
+    with Daemon(c) as d:
+        cli = Client(d)
+        box = cli.create()
+        cli.sh(box, "true").expect(0)
+        records(cli, box, 1)
+        for _ in range(3):
+            cli("extend-ttl", box, "-d", "20m").expect(0)
+            cli("stop", box).expect(0)
+            cli("resume", box).expect(0)
+        types = [e["type"] for e in d.api.get("/v1/events?kind=commands&tail=1").expect(200).json["events"]]
+        equal(types, ["command.ended"], "the last one of programs")
+        lines = cli("events", "--kind", "commands", "-n", "1", "-o", "json", box).expect(0).text.splitlines()
+        equal([json.loads(line)["type"] for line in lines], ["command.ended"], "with -n")
+        both = d.api.get("/v1/events?kind=commands,lifecycle&tail=1000").expect(200).json["events"]
+        equal({e["type"].startswith("command.") for e in both}, {False, True}, "both kinds")
+
+
+@test
 def a_program_has_a_record(c):
     with Daemon(c) as d:
         cli = Client(d)

@@ -447,7 +447,7 @@ static void query_lane_events(struct delivery_lane *l)
     l->page = (struct store_query){ .kind = STORE_EVENTS,
                                     .sandbox = sandbox,
                                     .after_seq = l->sent,
-                                    .commands = true,
+                                    .commands = COMMANDS_TOO,
                                     .limit = l->single ? 1 : EVENT_DELIVERY_PAGE };
     arena_init(&l->page.arena, CONTROL_ARENA_MAX);
     if (store_ask(l->event_delivery->control->store, &l->page, on_lane_events, &e) < 0)

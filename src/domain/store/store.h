@@ -195,6 +195,9 @@ struct store_count {
 struct store_query;
 typedef void store_answer_fn(struct store_query *q, int r, const struct err *e);
 
+/* Which events, of programs (domain/model/command.h) and others. */
+enum store_commands { COMMANDS_LEFT_OUT, COMMANDS_TOO, COMMANDS_ALONE };
+
 struct store_query {
     enum store_query_kind kind;
     uint32_t states; /* bits of enum sandbox_state; 0: all */
@@ -211,8 +214,8 @@ struct store_query {
     } after; /* paging: the last row of the previous page; id "": from the start, or, if
               * ascending, from created_ns on */
     int64_t after_seq;
-    int64_t before_seq; /* of STORE_EVENTS; 0: no bound */
-    bool commands;      /* of STORE_EVENTS: also those of programs (domain/model/command.h) */
+    int64_t before_seq;           /* of STORE_EVENTS; 0: no bound */
+    enum store_commands commands; /* of STORE_EVENTS */
     int64_t time_ns;
     int64_t until_ns;
     bool latest;

@@ -324,6 +324,13 @@ static void on_event_page(struct store_query *q, int r, const struct err *e)
     call_unref(c);
 }
 
+static enum store_commands wanted_commands(const struct event_stream *s)
+{
+    if (!(s->kinds & KIND_COMMANDS))
+        return COMMANDS_LEFT_OUT;
+    return s->kinds & KIND_LIFECYCLE ? COMMANDS_TOO : COMMANDS_ALONE;
+}
+
 static void read_event_page(struct event_stream *s)
 {
     const struct caller *who = &s->call->caller;
@@ -337,7 +344,7 @@ static void read_event_page(struct event_stream *s)
         .labels = who->labels,
         .text = s->type,
         .after_seq = s->at - s->dates,
-        .commands = s->kinds & KIND_COMMANDS,
+        .commands = wanted_commands(s),
         .time_ns = s->since_ns,
         .until_ns = s->until_ns,
         .latest = s->latest,

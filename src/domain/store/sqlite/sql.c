@@ -54,11 +54,11 @@
 #define OWNED        "owner = ?5 AND"
 #define TAGGED_OWNED TAGGED " " OWNED
 
-/* Events after ?1 and before ?5, at most ?2: of the sandbox ?3, the owner ?4 or the type ?6. */
+/* Events after ?1 and before ?5, at most ?2: of the sandbox ?3, the owner ?4 or the type ?6. ?7: enum store_commands. */
 #define NO_COMMAND "(type < 'command.' OR type >= 'command/')"
 #define EVENTS(columns, index)                                                                     \
     "SELECT " EVENT columns " FROM events " index                                                  \
-    " WHERE seq > ?1 AND seq < ?5 AND (?7 OR " NO_COMMAND ")"
+    " WHERE seq > ?1 AND seq < ?5 AND (?7 = 1 OR (?7 = 0) = " NO_COMMAND ")"
 #define OF_SANDBOX   " AND sandbox = ?3 AND (?4 = '' OR owner = ?4)"
 #define OLDEST_FIRST " ORDER BY seq LIMIT ?2"
 #define NEWEST_FIRST " ORDER BY seq DESC LIMIT ?2"
