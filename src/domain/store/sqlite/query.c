@@ -318,7 +318,8 @@ static int query_events(struct db *d, struct store_query *q, struct err *e)
     return read_query_rows(d, q, find_events_sql(q), &event_shape,
                            DB_WITH(db_int(q->after_seq), db_int(compares ? -1 : query_row_limit(q)),
                                    db_text(q->sandbox), db_text(q->owner), db_int(to),
-                                   db_text(q->text), db_int(q->text.n ? COMMANDS_TOO : q->commands)),
+                                   db_text(q->text),
+                                   db_int(q->text.n ? COMMANDS_TOO : q->commands)),
                            compares ? event_fits_query : NULL, e);
 }
 
