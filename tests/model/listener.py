@@ -37,7 +37,7 @@ class Listener(threading.Thread):
             time.sleep(0.005)
 
     def listen(self):
-        connection, response = self.api.open("GET", "/v1/events?kind=lifecycle", None, {
+        connection, response = self.api.open("GET", "/v1/events?kind=lifecycle,commands", None, {
             "Accept": "text/event-stream", "Last-Event-ID": str(self.last)})
         self.socket = connection.sock
         with response:

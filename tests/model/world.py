@@ -88,7 +88,7 @@ class World:
 
     def hear_all(self):
         """What is on record by now has been heard, or will be."""
-        events = self.daemon.api.get("/v1/events?limit=1000").expect(200).json["events"]
+        events = self.daemon.api.get("/v1/events?kind=lifecycle,commands&limit=1000").expect(200).json["events"]
         last = max((event["seq"] for event in events), default=0)
         wait_for(lambda: self.listener.problem or self.listener.last >= last, f"event {last} is heard", END_SECONDS)
 
