@@ -1331,17 +1331,17 @@ TEST(images_and_layers_come_in_pages)
 
 TEST(peers_and_grants)
 {
-    struct json_pair team = { "team", "a" };
-    struct peer_record p = { .id = "peer_1",
-                             .hash = "0123456789abcdef0123456789abcde",
-                             .owner = "uid:1",
-                             .actor = { .kind = ACTOR_AGT, .id = "tok_1" },
-                             .uid = -1,
-                             .role = ROLE_MASTER,
-                             .client = "x",
-                             .created_ns = 5,
-                             .seen_ns = 6,
-                             .labels = { &team, 1 } };
+    static struct json_pair team = { "team", "a" };
+    static struct peer_record p = { .id = "peer_1", /* static: its padding is zero, too */
+                                    .hash = "0123456789abcdef0123456789abcde",
+                                    .owner = "uid:1",
+                                    .actor = { .kind = ACTOR_AGT, .id = "tok_1" },
+                                    .uid = -1,
+                                    .role = ROLE_MASTER,
+                                    .client = "x",
+                                    .created_ns = 5,
+                                    .seen_ns = 6,
+                                    .labels = { &team, 1 } };
     struct grant_record g = { .id = "grant_1", .peer = "peer_1", .tool = "t", .uses = 2 };
     struct store_query q = { .kind = STORE_PEERS };
     struct store_txn t;
