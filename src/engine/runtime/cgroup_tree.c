@@ -368,13 +368,27 @@ bool cgroup_tree_remove(const struct cgroup_host *h, int hierarchy, const char *
 
 /* sweeping */
 
-/* The kernel refuses to remove a group with processes or children; a launcher holds one that a
- * process is about to join (hold_group()). */
+/* False: a launcher holds it for a process that is about to join it (hold_group()), and will remove
+ * it later. Another one that just tries to remove it has found it in use perhaps, by what has left
+ * since: it is waited for. */
+static bool lock_unheld(int dir)
+{
+    for (int i = 0; i < HOLD_TRIES; i++) {
+        if (flock(dir, LOCK_EX | LOCK_NB) == 0)
+            return true;
+        if (flock(dir, LOCK_SH | LOCK_NB) == 0)
+            return false;
+        poll(NULL, 0, HOLD_WAIT_MS);
+    }
+    return false;
+}
+
+/* The kernel refuses to remove a group with processes or children. */
 static void remove_unheld(int top, const char *path)
 {
     AUTO_CLOSE int dir = cgroup_dir_open(top, path);
 
-    if (dir >= 0 && flock(dir, LOCK_EX | LOCK_NB) == 0)
+    if (dir >= 0 && lock_unheld(dir))
         (void)unlinkat(top, path, AT_REMOVEDIR);
 }
 
