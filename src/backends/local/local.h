@@ -9,7 +9,7 @@
  *     dial.c       connections to its ports
  *     hold.c       freezing, and access to its writable layer
  *     assign.c     gives a prepared box its owner
- *     end.c        teardown
+ *     teardown.c   its end
  *     launcher.c   the launchers, which build and remove
  *     plan.c       translates profile and spec to a launch plan
  *     run_dir.c    state on disk: run/ID/ in the state directory
