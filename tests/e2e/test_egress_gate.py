@@ -50,10 +50,12 @@ print(json.dumps([attempt(*a) for a in json.load(sys.stdin)]))
 
 def gated(d):
     """Skips, with the daemon's own words, where there is no gate."""
-    log = d.log_path.read_text(errors="replace")
-    if "egress.unfiltered" in log:
-        raise Skip(next(line for line in log.splitlines() if "egress.unfiltered" in line))
-    check("egress.filtered" in log, f"the daemon says nothing of the gate\n{d.tail()}")
+    def said():
+        log = d.log_path.read_text(errors="replace").splitlines()
+        return next((line for line in log if "egress.filtered" in line or "egress.unfiltered" in line), None)
+    line = wait_for(said, "the daemon's word of the gate")  # the control plane may be ready before the monitor
+    if "egress.unfiltered" in line:
+        raise Skip(line)
 
 
 def group_of(pid):
