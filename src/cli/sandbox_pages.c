@@ -9,9 +9,9 @@
 
 enum { ROWS_MEMORY = 256 << 20, PAGE_ROWS = 1000, MEASURED_ROWS = 100 };
 
-struct sandbox_page {
+struct fetched_page {
     struct api_call call;
-    struct sandbox_page *before;
+    struct fetched_page *before;
 };
 
 static int fetch_sandbox_page(struct api_call *c, const struct verb *v, const struct common *common,
@@ -42,7 +42,7 @@ static uint64_t rows_left(const struct sandbox_pages *p, const struct sandbox_fi
 
 static struct api_call *add_page_call(struct sandbox_pages *p)
 {
-    struct sandbox_page *page = new0(sizeof *page);
+    struct fetched_page *page = new0(sizeof *page);
 
     page->before = p->last;
     p->last = page;
@@ -137,7 +137,7 @@ int sandbox_pages_fetch_named(struct sandbox_pages *p, const struct verb *v,
 void sandbox_pages_done(struct sandbox_pages *p)
 {
     while (p->last) {
-        struct sandbox_page *page = p->last;
+        struct fetched_page *page = p->last;
 
         p->last = page->before;
         api_call_done(&page->call);

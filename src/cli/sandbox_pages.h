@@ -14,7 +14,7 @@ struct sandbox_filter {
 };
 
 struct sandbox_pages {
-    struct sandbox_page *last; /* each keeps the memory of its rows */
+    struct fetched_page *last; /* each keeps the memory of its rows */
     uint64_t n;
     struct arena arena;
     struct json_build rows;

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "control/control.h"
-#include "daemon/idle.h"
+#include "daemon/idle_exit.h"
 #include "daemon/plane_fence.h"
 #include "daemon/requests.h"
 #include "daemon/monitor.h"
@@ -37,9 +37,9 @@ struct serve {
     struct daemon_facts facts;
     const char *listening[LISTEN_MAX + 1]; /* of the facts */
     char listening_text[LISTEN_MAX + 1][LISTENER_TEXT];
-    int unix_sockets[LISTEN_MAX]; /* the server's; for idle.c */
+    int unix_sockets[LISTEN_MAX]; /* the server's; for idle_exit.c */
     size_t n_unix_sockets;
-    struct idle idle;
+    struct idle_exit idle;
     bool stopping;
     int status;
 };
@@ -219,7 +219,7 @@ static void stop_daemon(struct serve *s)
         return;
     s->stopping = true;
     loop_timer_stop(&s->renewal);
-    idle_stop(&s->idle);
+    idle_exit_stop(&s->idle);
     notify_systemd("STOPPING=1");
     if (s->api)
         api_close(s->api, clock_mono() + STOP_S * NS_PER_S, api_closed, s);
@@ -308,7 +308,7 @@ static int listen_all(struct serve *s, struct err *e)
 
 /* Connections to a unix socket that was shut down are refused, as if no process listened; those
  * that came before are still accepted. */
-static void on_idle_refuse(struct idle *i)
+static void on_idle_refuse(struct idle_exit *i)
 {
     struct serve *s = container_of(i, struct serve, idle);
 
@@ -316,7 +316,7 @@ static void on_idle_refuse(struct idle *i)
         shutdown(s->unix_sockets[k], SHUT_RD);
 }
 
-static void on_idle_end(struct idle *i)
+static void on_idle_end(struct idle_exit *i)
 {
     stop_daemon(container_of(i, struct serve, idle));
 }
@@ -329,15 +329,15 @@ static void watch_use(struct serve *s)
 
     if (s->setup->starter != STARTED_ON_DEMAND)
         return;
-    s->idle = (struct idle){ .loop = &s->loop,
-                             .control = s->control,
-                             .api = s->api,
-                             .state = s->setup->state,
-                             .after_ns = local ? c->idle_exit : 0,
-                             .on_refuse = on_idle_refuse,
-                             .on_end = on_idle_end };
+    s->idle = (struct idle_exit){ .loop = &s->loop,
+                                  .control = s->control,
+                                  .api = s->api,
+                                  .state = s->setup->state,
+                                  .after_ns = local ? c->idle_exit : 0,
+                                  .on_refuse = on_idle_refuse,
+                                  .on_end = on_idle_end };
     s->facts.idle_exit_ns = s->idle.after_ns;
-    idle_watch(&s->idle);
+    idle_exit_watch(&s->idle);
 }
 
 /* All sandboxes of earlier daemon runs have been recovered: the API opens. */

@@ -13,7 +13,7 @@
 const char *const client_scopes[CLIENT_SCOPES] = { "project", "user" };
 
 /* clang-format off */
-const struct client clients[] = {
+const struct client_program clients[] = {
     { .name = "claude-code", .title = "Claude Code", .program = "claude",
       .files = { ".mcp.json", ".claude.json" },
       .home_variable = "CLAUDE_CONFIG_DIR", .home_file = ".claude.json",
@@ -45,7 +45,7 @@ const struct client clients[] = {
 const size_t client_count = COUNT_OF(clients);
 const char client_names[] = "claude-code cursor codex gemini vscode";
 
-const struct client *client_find(const char *name)
+const struct client_program *client_find(const char *name)
 {
     for (size_t i = 0; i < client_count; i++)
         if (str_eq(str_from(clients[i].name), str_from(name)))
@@ -53,7 +53,7 @@ const struct client *client_find(const char *name)
     return NULL;
 }
 
-int client_path(const struct client *c, enum client_scope scope, char *out, size_t cap,
+int client_path(const struct client_program *c, enum client_scope scope, char *out, size_t cap,
                 struct err *e)
 {
     const char *home = getenv("HOME"), *other = c->home_variable ? getenv(c->home_variable) : NULL;
@@ -72,13 +72,13 @@ int client_path(const struct client *c, enum client_scope scope, char *out, size
 
 /* --- JSON --- */
 
-static struct json_path path_of(const struct client *c, const char *member)
+static struct json_path path_of(const struct client_program *c, const char *member)
 {
     return (struct json_path){ { c->servers, SERVER, member }, member ? 3 : 2 };
 }
 
 /* The members of our entry. */
-static size_t make_members(const struct client *c, const struct client_entry *entry,
+static size_t make_members(const struct client_program *c, const struct client_entry *entry,
                            struct json words[static CLIENT_ARGUMENTS_MAX],
                            struct json members[static 3])
 {
@@ -97,7 +97,7 @@ static size_t make_members(const struct client *c, const struct client_entry *en
 }
 
 /* Whether the file has our entry, and that it is one of a program. */
-static int look_at_entry(const struct client *c, struct str text, struct err *e)
+static int look_at_entry(const struct client_program *c, struct str text, struct err *e)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(2 * JSON_EDIT_MAX);
     const struct json_path path = path_of(c, NULL);
@@ -113,7 +113,7 @@ static int look_at_entry(const struct client *c, struct str text, struct err *e)
 }
 
 /* Sets one member after the other, each in the text that the one before made. */
-static int set_members(const struct client *c, struct str text, const struct json *members,
+static int set_members(const struct client_program *c, struct str text, const struct json *members,
                        size_t n, struct buf *out, struct err *e)
 {
     AUTO(buf_done) struct buf a = BUF_INIT(JSON_EDIT_MAX), b = BUF_INIT(JSON_EDIT_MAX);
@@ -135,8 +135,8 @@ static int set_members(const struct client *c, struct str text, const struct jso
     return changed;
 }
 
-static int add_json(const struct client *c, struct str text, const struct client_entry *entry,
-                    struct buf *out, struct err *e)
+static int add_json(const struct client_program *c, struct str text,
+                    const struct client_entry *entry, struct buf *out, struct err *e)
 {
     struct json words[CLIENT_ARGUMENTS_MAX], members[3];
     size_t n = make_members(c, entry, words, members);
@@ -166,8 +166,8 @@ static struct str put_toml_text(struct buf *room, const char *text)
     return (struct str){ room->p + from, room->n - from };
 }
 
-static int add_toml(const struct client *c, struct str text, const struct client_entry *entry,
-                    struct buf *out, struct err *e)
+static int add_toml(const struct client_program *c, struct str text,
+                    const struct client_entry *entry, struct buf *out, struct err *e)
 {
     AUTO(buf_done) struct buf command = BUF_INIT(JSON_EDIT_MAX), args = BUF_INIT(JSON_EDIT_MAX);
     const struct toml_table table = { c->servers, SERVER };
@@ -193,13 +193,13 @@ static int add_toml(const struct client *c, struct str text, const struct client
 
 /* --- both --- */
 
-int client_add(const struct client *c, struct str text, const struct client_entry *entry,
+int client_add(const struct client_program *c, struct str text, const struct client_entry *entry,
                struct buf *out, struct err *e)
 {
     return c->toml ? add_toml(c, text, entry, out, e) : add_json(c, text, entry, out, e);
 }
 
-int client_remove(const struct client *c, struct str text, struct buf *out, struct err *e)
+int client_remove(const struct client_program *c, struct str text, struct buf *out, struct err *e)
 {
     const struct json_path path = path_of(c, NULL);
 

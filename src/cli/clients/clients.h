@@ -10,7 +10,7 @@
 enum client_scope { CLIENT_PROJECT, CLIENT_USER, CLIENT_SCOPES };
 extern const char *const client_scopes[CLIENT_SCOPES]; /* "project", "user" */
 
-struct client {
+struct client_program {
     const char *name;    /* a word */
     const char *title;   /* as its vendor writes it */
     const char *program; /* is it installed? */
@@ -28,14 +28,14 @@ struct client {
     struct json_dialect dialect;
 };
 
-extern const struct client clients[];
+extern const struct client_program clients[];
 extern const size_t client_count;
 extern const char client_names[]; /* of all of them, separated by blanks */
 
-const struct client *client_find(const char *name); /* NULL: unknown */
+const struct client_program *client_find(const char *name); /* NULL: unknown */
 
 /* The path of its file: relative to the project, or absolute. */
-int client_path(const struct client *c, enum client_scope scope, char *out, size_t cap,
+int client_path(const struct client_program *c, enum client_scope scope, char *out, size_t cap,
                 struct err *e);
 
 enum { CLIENT_ARGUMENTS_MAX = 600 };
@@ -51,9 +51,9 @@ struct client_entry {
  * are not ours stay. 1, or 0 if it has this entry. A NUL follows the text. -ERR_INVALID as for
  * json_edit_set() and toml_edit_set(), -ERR_CONFLICT if the name belongs to a server of another
  * kind. */
-int client_add(const struct client *c, struct str text, const struct client_entry *entry,
+int client_add(const struct client_program *c, struct str text, const struct client_entry *entry,
                struct buf *out, struct err *e);
 /* The same without our entry. 0: it is not there. */
-int client_remove(const struct client *c, struct str text, struct buf *out, struct err *e);
+int client_remove(const struct client_program *c, struct str text, struct buf *out, struct err *e);
 
 #endif

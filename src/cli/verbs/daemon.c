@@ -472,7 +472,7 @@ const struct verb verb_daemon_reload = {
 
 /* --- logs --- */
 
-struct logs_options {
+struct daemon_logs_options {
     struct common common;
     bool follow;
     const char *tail;
@@ -480,9 +480,9 @@ struct logs_options {
 
 static const struct option_spec logs_options[] = {
     { "follow", 'f', NULL, "show new lines as they come",
-      .at = offsetof(struct logs_options, follow) },
+      .at = offsetof(struct daemon_logs_options, follow) },
     { "tail", 'n', "N", "the last N lines (default: 100)", .kind = OPTION_COUNT,
-      .at = offsetof(struct logs_options, tail), .most = 1000000 },
+      .at = offsetof(struct daemon_logs_options, tail), .most = 1000000 },
 };
 
 enum { LOG_TAIL = 100, LOG_PIECE = 64 << 10 };
@@ -586,7 +586,7 @@ static int find_log(const struct api_call *c, char out[static PATH_MAX])
 
 static int run_daemon_logs(struct api_call *c, void *options_, int argc, char **argv)
 {
-    const struct logs_options *o = options_;
+    const struct daemon_logs_options *o = options_;
     AUTO_CLOSE int fd = -1;
     char path[PATH_MAX];
     uint64_t lines = LOG_TAIL;
@@ -618,7 +618,7 @@ const struct verb verb_daemon_logs = {
             "events in it.\n"
             "\n"
             "  sandboxer daemon logs -n 20 -f\n",
-    OPTIONS(logs_options, struct logs_options),
+    OPTIONS(logs_options, struct daemon_logs_options),
     .run = run_daemon_logs,
     .flags = VERB_REMOTE,
 };

@@ -51,7 +51,7 @@ static const struct setup_options defaults = { .network = NETWORK_OPTIONS_NONE }
 struct setup {
     const struct verb *verb;
     const struct setup_options *o;
-    const struct client *client;
+    const struct client_program *client;
     enum client_scope scope;
     char command[PATH_MAX], workspace[WORKSPACE_MAX], policy[PATH_MAX];
     char file[PATH_MAX], backup[PATH_MAX];

@@ -411,7 +411,7 @@ const struct json_field config_fields[] = {
 };
 const size_t config_field_count = COUNT_OF(config_fields);
 
-const struct config_file config_files[CONFIG_FILES] = {
+const struct config_file_field config_files[CONFIG_FILES] = {
     { "hub.headers_file", offsetof(struct config, hub.headers_file), false },
     { "secrets.key_file", offsetof(struct config, secrets.key_file), false },
     { "trust.bundle", offsetof(struct config, trust.bundle), true },

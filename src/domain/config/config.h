@@ -211,14 +211,14 @@ static inline uint64_t config_share(uint64_t configured, uint64_t total)
 
 /* Files that the configuration names and the operator replaces: their paths are checked, and the
  * control plane can read the directories of those that it reads itself (daemon/plane_fence.c). */
-struct config_file {
+struct config_file_field {
     const char *field; /* "trust.bundle" */
     size_t offset;     /* in struct config; const char *, NULL: not set */
     bool plane;        /* the control plane reads it; else the supervisor, or a start */
 };
 enum { CONFIG_FILES = 3 };
-extern const struct config_file config_files[CONFIG_FILES];
-static inline const char *config_file(const struct config *c, const struct config_file *f)
+extern const struct config_file_field config_files[CONFIG_FILES];
+static inline const char *config_file(const struct config *c, const struct config_file_field *f)
 {
     return *(const char *const *)(const void *)((const char *)c + f->offset);
 }

@@ -95,12 +95,12 @@ static void set_ttl(struct call *c)
 
 /* --- labels --- */
 
-struct labels_request {
+struct daytona_labels_request {
     struct json_map labels;
 };
 
 static const struct json_field labels_fields[] = {
-    { "labels", JSON_KIND_MAP, JSON_AT(struct labels_request, labels), .required = true,
+    { "labels", JSON_KIND_MAP, JSON_AT(struct daytona_labels_request, labels), .required = true,
       .max = REQUEST_LABELS_MAX },
 };
 
@@ -108,7 +108,7 @@ static void set_labels(struct call *c)
 {
     struct json_map *all = call_alloc(c, 1, sizeof *all);
     const struct sandbox_record *r = sandbox_view(c->sandbox).record;
-    struct labels_request q = { 0 };
+    struct daytona_labels_request q = { 0 };
     const char *name = daytona_sandbox_name(r);
     struct err e;
 

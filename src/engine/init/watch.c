@@ -33,7 +33,7 @@ struct watch_arrival {
     bool is_new;
 };
 
-struct watch {
+struct tree_watch {
     int fd;
     const char *root;
     bool tree, entries;
@@ -44,7 +44,7 @@ struct watch {
 };
 
 /* Writes the absolute path; false if it does not fit. */
-static bool full_path(const struct watch *w, const char *relative, char ret[static PATH_MAX])
+static bool full_path(const struct tree_watch *w, const char *relative, char ret[static PATH_MAX])
 {
     int n = snprintf(ret, PATH_MAX, "%s%s%s", w->root, relative[0] ? "/" : "", relative);
 
@@ -53,7 +53,7 @@ static bool full_path(const struct watch *w, const char *relative, char ret[stat
 
 /* Reads the changed file if the client wants entries; NULL: not wanted, or the event is a
  * removal. */
-static const struct file_record *read_event_entry(const struct watch *w, uint32_t mask,
+static const struct file_record *read_event_entry(const struct tree_watch *w, uint32_t mask,
                                                   const char *dir, const char *name)
 {
     static struct file_record v;
@@ -68,8 +68,8 @@ static const struct file_record *read_event_entry(const struct watch *w, uint32_
     return &v;
 }
 
-static int write_watch_event(const struct watch *w, uint32_t mask, uint32_t cookie, const char *dir,
-                             const char *name, struct err *e)
+static int write_watch_event(const struct tree_watch *w, uint32_t mask, uint32_t cookie,
+                             const char *dir, const char *name, struct err *e)
 {
     size_t n = strlen(dir), m = strlen(name);
     const struct file_record *v = read_event_entry(w, mask, dir, name);
@@ -88,7 +88,7 @@ static int write_watch_event(const struct watch *w, uint32_t mask, uint32_t cook
     return r < 0 || !v ? r : file_record_write(v, e);
 }
 
-static struct watched_dir *find_watched_dir(struct watch *w, int wd)
+static struct watched_dir *find_watched_dir(struct tree_watch *w, int wd)
 {
     for (size_t i = 0; i < w->n; i++)
         if (w->dirs[i].wd == wd)
@@ -96,14 +96,14 @@ static struct watched_dir *find_watched_dir(struct watch *w, int wd)
     return NULL;
 }
 
-static void forget_dir(struct watch *w, struct watched_dir *d)
+static void forget_dir(struct tree_watch *w, struct watched_dir *d)
 {
     *d = w->dirs[--w->n];
 }
 
 /* Watches a directory: 1, 0 if it is not a directory or does not exist; -ERR_TOO_BIG if there are
  * too many. */
-static int add_dir(struct watch *w, const char *relative, struct err *e)
+static int add_dir(struct tree_watch *w, const char *relative, struct err *e)
 {
     uint32_t how = WATCHED | IN_ONLYDIR | (relative[0] ? IN_DONT_FOLLOW : 0);
     char path[PATH_MAX];
@@ -127,8 +127,8 @@ static int add_dir(struct watch *w, const char *relative, struct err *e)
 
 enum { KIND_UNKNOWN = 0, KIND_DIR = 4 }; /* of getdents64(2) */
 
-static int scan_entry(struct watch *w, const char *dir, const struct kernel_dirent *d, bool tell,
-                      struct err *e)
+static int scan_entry(struct tree_watch *w, const char *dir, const struct kernel_dirent *d,
+                      bool tell, struct err *e)
 {
     char relative[RELATIVE_MAX];
     int n, added = 0, r = 0;
@@ -149,7 +149,7 @@ static int scan_entry(struct watch *w, const char *dir, const struct kernel_dire
 }
 
 /* Reads the entries of a directory; subdirectories are added to the table and scanned in turn. */
-static int scan_dir(struct watch *w, const char *relative, bool tell, struct err *e)
+static int scan_dir(struct tree_watch *w, const char *relative, bool tell, struct err *e)
 {
     static char batch[BATCH] __attribute__((aligned(8)));
     char path[PATH_MAX], dir[RELATIVE_MAX];
@@ -174,7 +174,7 @@ static int scan_dir(struct watch *w, const char *relative, bool tell, struct err
 }
 
 /* Watches a tree. Files that were made before the watch are reported as created now. */
-static int add_watched_tree(struct watch *w, const char *relative, bool tell, struct err *e)
+static int add_watched_tree(struct tree_watch *w, const char *relative, bool tell, struct err *e)
 {
     size_t first = w->n;
     int r = add_dir(w, relative, e);
@@ -184,7 +184,7 @@ static int add_watched_tree(struct watch *w, const char *relative, bool tell, st
     return r;
 }
 
-static void forget_tree(struct watch *w, const char *relative)
+static void forget_tree(struct tree_watch *w, const char *relative)
 {
     size_t n = strlen(relative);
 
@@ -201,7 +201,7 @@ static void forget_tree(struct watch *w, const char *relative)
 }
 
 /* Handles a subdirectory that was created, moved or removed. */
-static int follow_subdir(struct watch *w, const struct inotify_event *v, const char *dir,
+static int follow_subdir(struct tree_watch *w, const struct inotify_event *v, const char *dir,
                          const char *name, struct err *e)
 {
     char relative[RELATIVE_MAX];
@@ -220,7 +220,7 @@ static int follow_subdir(struct watch *w, const struct inotify_event *v, const c
 
 /* Handles the event of a name in a directory; events of temporaries are hidden. A completed write is
  * reported as if the file had been written in place; inotify reports its close. */
-static int handle_named_event(struct watch *w, const struct inotify_event *v, const char *dir,
+static int handle_named_event(struct tree_watch *w, const struct inotify_event *v, const char *dir,
                               const char *name, struct err *e)
 {
     enum temporary kind = write_temporary(name);
@@ -244,7 +244,7 @@ static int handle_named_event(struct watch *w, const struct inotify_event *v, co
     return r < 0 ? r : follow_subdir(w, v, dir, name, e);
 }
 
-static int handle_inotify_event(struct watch *w, const struct inotify_event *v, struct err *e)
+static int handle_inotify_event(struct tree_watch *w, const struct inotify_event *v, struct err *e)
 {
     struct watched_dir *d = find_watched_dir(w, v->wd);
     char dir[RELATIVE_MAX], name[NAME_MAX + 1];
@@ -261,7 +261,7 @@ static int handle_inotify_event(struct watch *w, const struct inotify_event *v, 
     return handle_named_event(w, v, dir, name, e);
 }
 
-static int read_inotify_events(struct watch *w, struct err *e)
+static int read_inotify_events(struct tree_watch *w, struct err *e)
 {
     static char batch[BATCH] __attribute__((aligned(8)));
     ssize_t n = read(w->fd, batch, sizeof batch);
@@ -276,7 +276,7 @@ static int read_inotify_events(struct watch *w, struct err *e)
     return r < 0 ? r : files_flush(e);
 }
 
-static int begin_watch(struct watch *w, struct err *e)
+static int begin_watch(struct tree_watch *w, struct err *e)
 {
     void *room = mmap(NULL, DIRS_MAX * sizeof *w->dirs, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -295,10 +295,10 @@ static int begin_watch(struct watch *w, struct err *e)
 int watch_run(uint32_t mode, char *const *paths, struct err *e)
 {
     AUTO_CLOSE int fd = inotify_init1(IN_CLOEXEC);
-    struct watch w = { .fd = fd,
-                       .root = paths[0],
-                       .tree = mode & START_WATCH_TREE,
-                       .entries = mode & START_WATCH_ENTRIES };
+    struct tree_watch w = { .fd = fd,
+                            .root = paths[0],
+                            .tree = mode & START_WATCH_TREE,
+                            .entries = mode & START_WATCH_ENTRIES };
     struct pollfd waits[] = { { .fd = fd, .events = POLLIN }, { .fd = STDOUT_FILENO } };
     int r = begin_watch(&w, e);
 

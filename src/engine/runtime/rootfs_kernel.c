@@ -124,7 +124,7 @@ int rootfs_dev(struct sandbox_build *b, struct err *e)
  * Root-only files need no mask: their owner is not mapped in the sandbox. */
 enum mask { MASK_READ_ONLY, MASK_FILE, MASK_DIR };
 
-struct masked {
+struct masked_path {
     const char *path;
     enum mask how;
 };
@@ -180,7 +180,7 @@ static int attach_copy(const struct sandbox_build *b, const char *from, const ch
     return err_sys(e, "mounting %s on %s", from, path);
 }
 
-static int mask_one(struct sandbox_build *b, const struct masked *m, struct err *e)
+static int mask_one(struct sandbox_build *b, const struct masked_path *m, struct err *e)
 {
     int r;
 
@@ -195,7 +195,8 @@ static int mask_one(struct sandbox_build *b, const struct masked *m, struct err 
     return err_wrap(e, r, "masking %s", m->path);
 }
 
-static int mask_all(struct sandbox_build *b, const struct masked *list, size_t n, struct err *e)
+static int mask_all(struct sandbox_build *b, const struct masked_path *list, size_t n,
+                    struct err *e)
 {
     int r = fchdir(b->root) < 0 ? err_sys(e, "entering the new root") : 0;
 
@@ -208,7 +209,7 @@ static int mask_all(struct sandbox_build *b, const struct masked *list, size_t n
  * workload. */
 int rootfs_proc(struct sandbox_build *b, struct err *e)
 {
-    static const struct masked list[] = {
+    static const struct masked_path list[] = {
         { "proc/sys", MASK_READ_ONLY },
         /* the kernel and the machine */
         { "proc/keys", MASK_FILE },
@@ -268,7 +269,7 @@ static int mask_buses(struct sandbox_build *b, struct err *e)
     }
     while (r >= 0 && (entry = readdir(dir))) {
         char path[300];
-        const struct masked m = { path, MASK_DIR };
+        const struct masked_path m = { path, MASK_DIR };
 
         snprintf(path, sizeof path, "sys/devices/%s", entry->d_name);
         if (strncmp(entry->d_name, "pci", 3) == 0 || strcmp(entry->d_name, "platform") == 0)
@@ -282,7 +283,7 @@ static int mask_buses(struct sandbox_build *b, struct err *e)
  * step that masks anything. */
 int rootfs_sys(struct sandbox_build *b, struct err *e)
 {
-    static const struct masked list[] = {
+    static const struct masked_path list[] = {
         { "sys/firmware", MASK_DIR },
         { "sys/kernel", MASK_DIR },
         { "sys/power", MASK_DIR },

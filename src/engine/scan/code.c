@@ -15,7 +15,7 @@ static const char keywords[] =
 
 static void read_name_token(struct code *c)
 {
-    struct frame *f = code_top(c);
+    struct code_frame *f = code_top(c);
     struct known *k;
     char name[48];
 
@@ -63,7 +63,7 @@ static void read_string_token(struct code *c)
 
 static void read_number_token(struct code *c)
 {
-    struct frame *f = code_top(c);
+    struct code_frame *f = code_top(c);
     char digits[24];
     unsigned long value;
 
@@ -80,7 +80,7 @@ static void read_number_token(struct code *c)
 /* Signs that are part of no bracket. */
 static void read_plain_sign(struct code *c)
 {
-    struct frame *f = code_top(c);
+    struct code_frame *f = code_top(c);
     char sign = c->t.text.p[0];
 
     f->tokens++;
@@ -222,7 +222,7 @@ static void read_code_tokens(struct code *c)
 
 void scan_code(struct scan_state *s, struct str text)
 {
-    AUTO_FREE struct frame *frames = new0_array(FRAMES_MAX, sizeof *frames);
+    AUTO_FREE struct code_frame *frames = new0_array(FRAMES_MAX, sizeof *frames);
     AUTO_FREE struct known *names = new0_array(KNOWN_MAX, sizeof *names);
     struct code c = { .s = s, .n = 1, .frames = frames, .known = names };
 

@@ -29,7 +29,7 @@ struct text {
 };
 
 /* An open bracket, or the current statement. */
-struct frame {
+struct code_frame {
     char kind;              /* '(' '[' '{', or 0 for the file */
     char callee[CHAIN_MAX]; /* '(': the callee; '[': the indexed name; "" without one */
     struct scan_place at;
@@ -56,7 +56,7 @@ struct code {
     enum scan_language language;
     struct scan_tokens k;
     struct scan_token t;
-    struct frame *frames;
+    struct code_frame *frames;
     size_t n;    /* frames; the last one is open */
     size_t lost; /* brackets beyond FRAMES_MAX */
     struct buf texts;
@@ -74,13 +74,13 @@ static inline struct scan_place code_place(const struct code *c, struct scan_pla
     return c->s->fixed ? *c->s->fixed : at;
 }
 
-static inline struct frame *code_top(struct code *c)
+static inline struct code_frame *code_top(struct code *c)
 {
     return &c->frames[c->n - 1];
 }
 
 /* The frame of the statement: the innermost block. */
-static inline bool code_is_statement(const struct frame *f)
+static inline bool code_is_statement(const struct code_frame *f)
 {
     return f->kind == 0 || f->kind == '{';
 }
@@ -108,10 +108,10 @@ void code_clear_chain(struct code *c);
 void code_set_chain(struct code *c, const char *a, const char *dot, struct str b);
 
 /* --- code_calls.c: calls, as acts that rules are compared with --- */
-flows code_judge(struct code *c, struct frame *f); /* returns the flows of its result */
+flows code_judge(struct code *c, struct code_frame *f); /* returns the flows of its result */
 /* True if the call evaluates to a name, which is the chain now, or to a text, which may be in
  * room. */
-bool code_resolve(struct code *c, const struct frame *f, struct str *ret_text, char *room,
+bool code_resolve(struct code *c, const struct code_frame *f, struct str *ret_text, char *room,
                   size_t cap);
 
 /* --- code_frames.c: brackets, statements and loops --- */

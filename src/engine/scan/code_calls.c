@@ -22,7 +22,7 @@ static const struct {
       SCAN_JAVASCRIPT },
 };
 
-static void run_literals(struct code *c, const struct frame *f)
+static void run_literals(struct code *c, const struct code_frame *f)
 {
     AUTO(buf_done) struct buf all = BUF_INIT(64 << 10);
     enum scan_language language = SCAN_UNKNOWN;
@@ -39,7 +39,7 @@ static void run_literals(struct code *c, const struct frame *f)
     scan_nested(c->s, language, buf_str(&all), code_place(c, f->at));
 }
 
-flows code_judge(struct code *c, struct frame *f)
+flows code_judge(struct code *c, struct code_frame *f)
 {
     struct str args[FRAME_ARGS_MAX];
     struct act a = { .name = str_from(f->callee),
@@ -72,7 +72,7 @@ flows code_judge(struct code *c, struct frame *f)
 }
 
 /* Evaluates require('x'), __import__('x'), getattr(x, 'y'), chr(114), ''.join(…). */
-bool code_resolve(struct code *c, const struct frame *f, struct str *ret_text, char *room,
+bool code_resolve(struct code *c, const struct code_frame *f, struct str *ret_text, char *room,
                   size_t cap)
 {
     struct str name = str_from(f->callee), first = f->n ? code_text(c, &f->args[0]) : STR("");

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* The end of `left = …`: sets the flows and meanings of the names. */
-static void assign_left(struct code *c, struct frame *f)
+static void assign_left(struct code *c, struct code_frame *f)
 {
     for (size_t i = 0; i < f->n_left; i++) {
         scan_carry(c->s, str_from(f->left[i]), f->in);
@@ -28,7 +28,7 @@ static void assign_left(struct code *c, struct frame *f)
     c->texts.n = f->kind == 0 ? 0 : f->mark;
 }
 
-static void note_loop_header(struct code *c, const struct frame *f)
+static void note_loop_header(struct code *c, const struct code_frame *f)
 {
     bool one = f->tokens == 1 && (f->n_numbers || scan_like("true|True", str_from(f->first)));
 
@@ -41,7 +41,7 @@ static void note_loop_header(struct code *c, const struct frame *f)
 
 void code_push(struct code *c, char kind)
 {
-    struct frame *f;
+    struct code_frame *f;
 
     if (c->n == FRAMES_MAX) {
         if (!c->lost++)
@@ -79,7 +79,7 @@ void code_end_loop(struct code *c)
 
 static void reverse_last(struct code *c)
 {
-    struct frame *f = code_top(c);
+    struct code_frame *f = code_top(c);
     struct text *t;
 
     if (!f->n)
@@ -94,9 +94,9 @@ static void reverse_last(struct code *c)
 }
 
 /* The contents of a bracket that is not a call belong to the surrounding expression. */
-static void merge_frame(struct code *c, const struct frame *f)
+static void merge_frame(struct code *c, const struct code_frame *f)
 {
-    struct frame *above = code_top(c);
+    struct code_frame *above = code_top(c);
 
     above->in |= f->in;
     for (size_t i = 0; i < f->n && above->n < FRAME_ARGS_MAX; i++)
@@ -107,9 +107,9 @@ static void merge_frame(struct code *c, const struct frame *f)
         above->numbers[above->n_numbers++] = f->numbers[i];
 }
 
-static void pop_call(struct code *c, struct frame *f)
+static void pop_call(struct code *c, struct code_frame *f)
 {
-    struct frame *above = code_top(c);
+    struct code_frame *above = code_top(c);
     char room[VALUE_MAX];
     struct str text = { 0 };
     flows out = code_judge(c, f);
@@ -133,7 +133,7 @@ static void pop_call(struct code *c, struct frame *f)
     }
 }
 
-static void pop_index(struct code *c, struct frame *f)
+static void pop_index(struct code *c, struct code_frame *f)
 {
     if (f->after_text && f->colons == 2 && f->minus) {
         reverse_last(c);
@@ -149,7 +149,7 @@ static void pop_index(struct code *c, struct frame *f)
 
 void code_pop(struct code *c, char kind)
 {
-    struct frame *f;
+    struct code_frame *f;
 
     if (c->lost) {
         c->lost--;
@@ -187,7 +187,7 @@ void code_end_statement(struct code *c)
 
 void code_note_left(struct code *c)
 {
-    struct frame *f = code_top(c);
+    struct code_frame *f = code_top(c);
 
     if (!code_is_statement(f))
         return;

@@ -51,7 +51,7 @@ struct str code_text(const struct code *c, const struct text *t)
 
 void code_add_text(struct code *c, struct str s, bool more)
 {
-    struct frame *f = code_top(c);
+    struct code_frame *f = code_top(c);
 
     if (s.n > SCAN_WORD_MAX * 8)
         s.n = SCAN_WORD_MAX * 8;

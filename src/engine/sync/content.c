@@ -10,7 +10,7 @@
 
 struct content_reader {
     struct sync_content *c;
-    const struct host_file *f;
+    const struct found_file *f;
     enum content_store store;
     int host; /* the host's file while it is equal; -1 */
     struct sip hash;
@@ -90,7 +90,7 @@ static void add_content_piece(struct content_reader *rd, struct str piece)
 }
 
 int content_read(struct sync_content *c, struct tar_reader *t, const struct sip_key *key,
-                 const struct host_file *f, enum content_store store, struct err *e)
+                 const struct found_file *f, enum content_store store, struct err *e)
 {
     struct content_reader rd = { .c = c, .f = f, .store = store, .host = -1, .key = *key };
     struct str piece;
@@ -111,7 +111,7 @@ int content_read(struct sync_content *c, struct tar_reader *t, const struct sip_
     return r;
 }
 
-void content_done(struct sync_content *c, const struct host_file *f)
+void content_done(struct sync_content *c, const struct found_file *f)
 {
     drop_fd(&c->fd);
     if (c->temp[0])

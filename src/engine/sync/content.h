@@ -27,7 +27,7 @@ enum content_store { CONTENT_HASH, CONTENT_IF_DIFFERENT, CONTENT_ALWAYS };
 /* Reads the current entry of t to its end. Fails only for errors of the stream; content_done()
  * removes the temporary file unless its name was cleared. */
 int content_read(struct sync_content *c, struct tar_reader *t, const struct sip_key *key,
-                 const struct host_file *f, enum content_store store, struct err *e);
-void content_done(struct sync_content *c, const struct host_file *f);
+                 const struct found_file *f, enum content_store store, struct err *e);
+void content_done(struct sync_content *c, const struct found_file *f);
 
 #endif

@@ -62,11 +62,12 @@ enum sync_kind host_kind(const struct stat *st)
     }
 }
 
-int host_find(int dir, const struct tree_path *path, struct host_file *ret, struct err *e)
+int host_find(int dir, const struct tree_path *path, struct found_file *ret, struct err *e)
 {
     char parent[TREE_PATH_MAX];
 
-    *ret = (struct host_file){ .parent = -1, .name = tree_path_name(path), .now_ns = clock_wall() };
+    *ret =
+        (struct found_file){ .parent = -1, .name = tree_path_name(path), .now_ns = clock_wall() };
     tree_path_parent(path, parent);
     ret->parent = host_open(dir, parent, O_PATH | O_DIRECTORY, 0);
     if (ret->parent < 0 && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP))
@@ -82,7 +83,7 @@ int host_find(int dir, const struct tree_path *path, struct host_file *ret, stru
     return 0;
 }
 
-void host_file_done(struct host_file *f)
+void found_file_done(struct found_file *f)
 {
     drop_fd(&f->parent);
 }
@@ -100,7 +101,7 @@ ssize_t host_target(int dir, const char *name, char out[static TREE_PATH_MAX])
     return n;
 }
 
-bool host_unchanged(const struct host_file *f, const struct sync_entry *was,
+bool host_unchanged(const struct found_file *f, const struct sync_entry *was,
                     const struct sip_key *key)
 {
     struct sync_identity now = sync_identity_of(&f->st, INT64_MAX);
@@ -154,7 +155,7 @@ static bool is_rename_unsupported(void)
 
 /* True if the name refers to the file that was found. The rename changed its ctime, so that is not
  * compared. */
-static bool is_still_found(const struct host_file *f, const char *name)
+static bool is_still_found(const struct found_file *f, const char *name)
 {
     struct stat st;
 
@@ -164,7 +165,7 @@ static bool is_still_found(const struct host_file *f, const char *name)
 }
 
 /* Without RENAME_EXCHANGE there is a race between check and rename. */
-static int put_without_exchange(const struct host_file *f, const char *temp, struct err *e)
+static int put_without_exchange(const struct found_file *f, const char *temp, struct err *e)
 {
     struct stat st;
     bool there = fstatat(f->parent, f->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
@@ -181,7 +182,7 @@ static int put_without_exchange(const struct host_file *f, const char *temp, str
 
 /* Renames the host's file back, unless the name was taken meanwhile. A file that cannot be restored
  * gets another name, so that no later run treats it as a leftover. */
-static int restore_host_name(const struct host_file *f, const char *temp, struct err *e)
+static int restore_host_name(const struct found_file *f, const char *temp, struct err *e)
 {
     char saved[HOST_TEMP_MAX];
 
@@ -196,7 +197,7 @@ static int restore_host_name(const struct host_file *f, const char *temp, struct
     return HOST_LOST;
 }
 
-int host_put(const struct host_file *f, const char *temp, struct err *e)
+int host_put(const struct found_file *f, const char *temp, struct err *e)
 {
     unsigned flags = f->there ? RENAME_EXCHANGE : RENAME_NOREPLACE;
 
@@ -216,7 +217,7 @@ int host_put(const struct host_file *f, const char *temp, struct err *e)
     return HOST_DONE;
 }
 
-int host_remove(const struct host_file *f, struct err *e)
+int host_remove(const struct found_file *f, struct err *e)
 {
     char temp[HOST_TEMP_MAX];
     int r = host_temp_name(temp, e);

@@ -22,7 +22,7 @@ int host_open(int dir, const char *path, int flags, mode_t mode);
 int host_lock(int dir, int *ret, struct err *e);
 
 /* The file at a path of the host. */
-struct host_file {
+struct found_file {
     int parent;          /* O_PATH descriptor of its directory; -1: that does not exist */
     const char *name;    /* borrowed from the path */
     bool there;          /* it exists: st is set */
@@ -30,8 +30,8 @@ struct host_file {
     int64_t now_ns;      /* the wall clock before st was read */
     struct stat st;
 };
-int host_find(int dir, const struct tree_path *path, struct host_file *ret, struct err *e);
-void host_file_done(struct host_file *f);
+int host_find(int dir, const struct tree_path *path, struct found_file *ret, struct err *e);
+void found_file_done(struct found_file *f);
 
 enum sync_kind host_kind(const struct stat *st);
 
@@ -40,7 +40,7 @@ ssize_t host_target(int dir, const char *name, char out[static TREE_PATH_MAX]);
 
 /* Whether the host's file still matches the manifest; reads it if its identity is not sufficient.
  * Unreadable files are different. */
-bool host_unchanged(const struct host_file *f, const struct sync_entry *was,
+bool host_unchanged(const struct found_file *f, const struct sync_entry *was,
                     const struct sip_key *key);
 
 /* Makes a new temporary name; tests whether a name is one. */
@@ -52,8 +52,8 @@ bool host_is_temp(const char *name);
  * host_put() moves temp, a name in the same directory, to the name; if that fails, temp still
  * exists, except after HOST_LOST. Neither is for a directory that was found. */
 enum { HOST_DONE, HOST_RACED, HOST_LOST };
-int host_put(const struct host_file *f, const char *temp, struct err *e);
-int host_remove(const struct host_file *f, struct err *e);
+int host_put(const struct found_file *f, const char *temp, struct err *e);
+int host_remove(const struct found_file *f, struct err *e);
 
 /* Removes temporary files of earlier runs that were killed, as far as permitted. */
 int host_sweep(int dir, struct err *e);

@@ -54,7 +54,7 @@ int item_init(struct item *it, struct receive *rc, const struct tree_path *path,
 void item_done(struct item *it)
 {
     content_done(&it->content, &it->host);
-    host_file_done(&it->host);
+    found_file_done(&it->host);
 }
 
 enum host_state item_host_state(const struct item *it, const struct receive *rc)

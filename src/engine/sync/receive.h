@@ -30,7 +30,7 @@ struct receive {
 struct item {
     struct sync_entry *entry;
     struct tree_path path;
-    struct host_file host;
+    struct found_file host;
     struct sync_value box; /* KIND_NONE if the sandbox has no such file */
     const char *target;    /* of a link in the stream */
     struct timespec mtime;

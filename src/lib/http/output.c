@@ -74,12 +74,13 @@ int output_add_fds(struct http_output *o, const int *fds, size_t n, struct err *
     return 0;
 }
 
-union control {
+union output_control {
     struct cmsghdr align;
     char bytes[CMSG_SPACE(HTTP_FDS_MAX * sizeof(int))];
 };
 
-static void attach_output_fds(struct msghdr *m, union control *c, const struct output_fds_ *f)
+static void attach_output_fds(struct msghdr *m, union output_control *c,
+                              const struct output_fds_ *f)
 {
     size_t size = f->n * sizeof(int);
     struct cmsghdr *h;
@@ -130,7 +131,7 @@ static ssize_t send_once(struct http_output *o, int socket, const struct str *pa
     struct iovec v[OUTPUT_PARTS_MAX + 1];
     size_t count = make_vector(o, parts, n, v);
     struct msghdr m = { .msg_iov = v, .msg_iovlen = (__typeof__(m.msg_iovlen))count };
-    union control control;
+    union output_control control;
     bool with_fds = o->fds_ && o->fds_->at == o->sent_; /* they are due */
     ssize_t sent;
 

@@ -21,14 +21,14 @@ static void must(bool good)
         abort();
 }
 
-static bool is_ours(const struct client *c, const struct json *member, unsigned depth)
+static bool is_ours(const struct client_program *c, const struct json *member, unsigned depth)
 {
     return depth < 2 && str_eq(member->key, depth ? STR("sandboxer") : str_from(c->servers));
 }
 
 /* Every member of `before` is in `after`, but for our entry. */
-static void check_kept(const struct client *c, const struct json *before, const struct json *after,
-                       unsigned depth)
+static void check_kept(const struct client_program *c, const struct json *before,
+                       const struct json *after, unsigned depth)
 {
     for (const struct json *m = json_first(before); m != json_end(before); m++) {
         const struct json *now = json_get(after, m->key);
@@ -41,7 +41,7 @@ static void check_kept(const struct client *c, const struct json *before, const 
     }
 }
 
-static void check_json(const struct client *c, struct str before, struct str after)
+static void check_json(const struct client_program *c, struct str before, struct str after)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(4 * MEMORY);
     const struct json *old, *new;
@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     AUTO(buf_done)
     struct buf in = BUF_INIT(INPUT_MAX), out = BUF_INIT(JSON_EDIT_MAX),
                again = BUF_INIT(JSON_EDIT_MAX), removed = BUF_INIT(JSON_EDIT_MAX);
-    const struct client *c;
+    const struct client_program *c;
     int r;
 
     if (!size || buf_add(&in, (struct str){ (const char *)data + 1, size - 1 }) < 0)

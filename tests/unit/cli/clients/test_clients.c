@@ -13,7 +13,7 @@ static const struct client_entry entry = { .command = "/s",
 static void check_add(const char *client, const char *before, const char *after)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(JSON_EDIT_MAX), again = BUF_INIT(JSON_EDIT_MAX);
-    const struct client *c = client_find(client);
+    const struct client_program *c = client_find(client);
     struct err e;
 
     CHECK_OK(client_add(c, str_from(before), &entry, &out, &e), e);

@@ -49,7 +49,7 @@ static void read_content(struct world *w, bool meddle, enum content_store store)
     static struct tree_path path;
     struct archive *a = archive_new();
     struct meddler m = { .a = a, .host = w->host, .meddle = meddle };
-    struct host_file f;
+    struct found_file f;
 
     memset(&content, 0, sizeof content);
     content.fd = -1;

@@ -12,10 +12,10 @@
 
 static struct err e;
 
-static struct host_file find(int dir, const char *text)
+static struct found_file find(int dir, const char *text)
 {
     static struct tree_path path;
-    struct host_file f;
+    struct found_file f;
 
     CHECK_OK(tree_path(str_from(text), &path, &e), e);
     CHECK_OK(host_find(dir, &path, &f, &e), e);
@@ -58,7 +58,7 @@ TEST(temporary_names)
 TEST(putting_and_removing)
 {
     struct world *w = world_make();
-    struct host_file f;
+    struct found_file f;
 
     make_file(w->host, "f", "old");
     make_file(w->host, "t", "new");
@@ -93,7 +93,7 @@ TEST(unchanged_by_its_identity_or_its_content)
     struct world *w = world_make();
     struct sip_key key = { { 1, 2 } };
     struct sync_entry was = { .recorded = true };
-    struct host_file f;
+    struct found_file f;
 
     make_file(w->host, "f", "text");
     f = find(w->host, "f");

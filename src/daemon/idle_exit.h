@@ -7,21 +7,21 @@
  *
  * Times of retention do not count either: the next start deletes what is due before it serves. A
  * daemon with TCP listeners or a hub does not end, because its clients could not start it. */
-#ifndef DAEMON_IDLE_H
-#define DAEMON_IDLE_H
+#ifndef DAEMON_IDLE_EXIT_H
+#define DAEMON_IDLE_EXIT_H
 
 #include "control/control.h"
 #include "edge/api.h"
 #include "lib/loop/timer.h"
 
-struct idle {
+struct idle_exit {
     struct loop *loop;
     struct control *control;
     struct api *api;
-    int state;                         /* a directory below the state directory; borrowed */
-    int64_t after_ns;                  /* 0: it does not end while the state directory exists */
-    void (*on_refuse)(struct idle *i); /* new connections must be refused from now on */
-    void (*on_end)(struct idle *i);
+    int state;        /* a directory below the state directory; borrowed */
+    int64_t after_ns; /* 0: it does not end while the state directory exists */
+    void (*on_refuse)(struct idle_exit *i); /* new connections must be refused from now on */
+    void (*on_end)(struct idle_exit *i);
 
     struct loop_timer timer_;
     int64_t since_;      /* clock_mono() of the first check that found nothing; 0: it is in use */
@@ -30,7 +30,7 @@ struct idle {
     int64_t refused_at_; /* clock_mono(); 0: not yet */
 };
 
-void idle_watch(struct idle *i);
-void idle_stop(struct idle *i);
+void idle_exit_watch(struct idle_exit *i);
+void idle_exit_stop(struct idle_exit *i);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/idle.h"
+#include "daemon/idle_exit.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@
 
 static void on_idle_tick(struct loop_timer *t);
 
-static void check_later(struct idle *i)
+static void check_later(struct idle_exit *i)
 {
     int64_t tick = i->after_ns ? i->after_ns / 4 : TICK_MAX_NS;
 
@@ -28,7 +28,7 @@ static void check_later(struct idle *i)
 
 /* --- the state directory --- */
 
-static bool is_state_removed(const struct idle *i)
+static bool is_state_removed(const struct idle_exit *i)
 {
     struct stat st;
 
@@ -59,7 +59,7 @@ static bool destroy_orphan(void *user, struct sandbox *s)
 }
 
 /* True: the daemon may end. */
-static bool leave_state(struct idle *i)
+static bool leave_state(struct idle_exit *i)
 {
     int64_t now = clock_mono();
 
@@ -73,7 +73,7 @@ static bool leave_state(struct idle *i)
 
 /* --- use --- */
 
-static bool is_unused(struct idle *i)
+static bool is_unused(struct idle_exit *i)
 {
     uint64_t requests = i->requests_;
 
@@ -84,7 +84,7 @@ static bool is_unused(struct idle *i)
 /* True: it has not been used for long enough. Connections that came before new ones were refused are
  * served; then it ends in any case, since the next client starts another daemon, which finds what
  * these have left. */
-static bool has_idled(struct idle *i)
+static bool has_idled(struct idle_exit *i)
 {
     int64_t now = clock_mono();
     bool unused = is_unused(i);
@@ -107,7 +107,7 @@ static bool has_idled(struct idle *i)
 
 static void on_idle_tick(struct loop_timer *t)
 {
-    struct idle *i = container_of(t, struct idle, timer_);
+    struct idle_exit *i = container_of(t, struct idle_exit, timer_);
 
     if (is_state_removed(i) ? leave_state(i) : i->after_ns && has_idled(i)) {
         LOG(INFO, "daemon.unused",
@@ -119,12 +119,12 @@ static void on_idle_tick(struct loop_timer *t)
     check_later(i);
 }
 
-void idle_watch(struct idle *i)
+void idle_exit_watch(struct idle_exit *i)
 {
     check_later(i);
 }
 
-void idle_stop(struct idle *i)
+void idle_exit_stop(struct idle_exit *i)
 {
     loop_timer_stop(&i->timer_);
 }
