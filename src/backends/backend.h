@@ -215,7 +215,7 @@ struct backend_box_events {
 
 struct backend_box {
     const struct backend_ops *ops;
-    struct extension *backend;
+    struct backend *backend;
     char id[ID_MAX];
     char handle[BACKEND_HANDLE_MAX];         /* set by provision; passed to adopt and teardown */
     char step[32];                           /* the step at which provisioning failed */
@@ -309,18 +309,18 @@ struct backend_ops {
     struct backend_vector vector;
 
     /* The instance. */
-    int (*open)(const struct backend_context *c, struct extension **ret, struct err *e);
-    void (*close)(struct extension *x); /* boxes survive; every struct was freed before */
+    int (*open)(const struct backend_context *c, struct backend **ret, struct err *e);
+    void (*close)(struct backend *x); /* boxes survive; every struct was freed before */
     /* Lists the remains of boxes of this state directory that `known` does not know: calls `each`
      * for every one, with a description. */
-    int (*stale)(struct extension *x, backend_known_fn *known, backend_stale_fn *each, void *user,
+    int (*stale)(struct backend *x, backend_known_fn *known, backend_stale_fn *each, void *user,
                  struct err *e);
     /* Begins to remove exactly these: `each` is called for those that are not being removed
      * already. Called after every live box was adopted, any number of times. */
-    int (*sweep)(struct extension *x, backend_known_fn *known, backend_stale_fn *each, void *user,
+    int (*sweep)(struct backend *x, backend_known_fn *known, backend_stale_fn *each, void *user,
                  struct err *e);
 
-    struct backend_box *(*box_new)(struct extension *x, const char *id,
+    struct backend_box *(*box_new)(struct backend *x, const char *id,
                                    const struct backend_box_events *events, void *owner);
     /* Frees the struct: no further events. Resources that were not torn down stay. */
     void (*box_free)(struct backend_box *b);
@@ -380,7 +380,7 @@ struct backend_ops {
 
 /* The registry. */
 const struct backend_ops *backend_find(struct str id); /* NULL: not part of this build */
-extern const struct backend_ops *const extensions[];   /* ended by NULL */
+extern const struct backend_ops *const backends[];     /* ended by NULL */
 extern const struct backend_ops backend_local;
 
 #endif

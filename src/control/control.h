@@ -32,9 +32,9 @@ struct control_setup {
     uid_t owner; /* the user who runs the daemon: an administrator like root */
     int state;   /* the state directory */
     struct control_storage storage;
-    struct json_strs profiles;         /* directories; later ones override earlier ones */
-    struct keyring *keys;              /* of secrets in the store; NULL: they are not sealed */
-    struct backend_context extensions; /* loop, work and state are filled in from here */
+    struct json_strs profiles;       /* directories; later ones override earlier ones */
+    struct keyring *keys;            /* of secrets in the store; NULL: they are not sealed */
+    struct backend_context backends; /* loop, work and state are filled in from here */
     struct supervisor supervisor;
     void (*on_open)(void *user);
     void *user; /* of on_open */
@@ -318,7 +318,7 @@ void control_due(struct control *c, const struct caller *who, bool apply, due_fn
 
 /* Orphans on this machine: resources without a known sandbox. Scans everything. -ERR_CONFLICT if a
  * record is unreadable: its sandbox may be alive. */
-typedef void stale_fn(void *user, const char *extension, const char *id, const char *what);
+typedef void stale_fn(void *user, const char *backend, const char *id, const char *what);
 int control_stale(struct control *c, stale_fn *each, void *user, struct err *e);
 /* Begins to remove orphans, which continues in the background, and reports those that were not
  * being removed already. */

@@ -73,11 +73,11 @@ struct catalog *control_catalog(struct control *c)
     return c->catalog;
 }
 
-struct extension *control_backend(struct control *c, const char *id, const struct backend_ops **ret)
+struct backend *control_backend(struct control *c, const char *id, const struct backend_ops **ret)
 {
-    for (size_t i = 0; extensions[i]; i++)
-        if (strcmp(extensions[i]->id, id) == 0) {
-            *ret = extensions[i];
+    for (size_t i = 0; backends[i]; i++)
+        if (strcmp(backends[i]->id, id) == 0) {
+            *ret = backends[i];
             return c->instances[i];
         }
     return NULL;
@@ -174,9 +174,9 @@ static int open_backends(struct control *c, struct err *e)
 {
     int r = 0;
 
-    for (size_t i = 0; r >= 0 && extensions[i]; i++) {
-        r = extensions[i]->open(&c->context, &c->instances[i], e);
-        err_wrap(e, r, "opening %s", extensions[i]->id);
+    for (size_t i = 0; r >= 0 && backends[i]; i++) {
+        r = backends[i]->open(&c->context, &c->instances[i], e);
+        err_wrap(e, r, "opening %s", backends[i]->id);
     }
     return r;
 }
@@ -211,9 +211,9 @@ static void control_free(struct control *c)
     map_each(&c->sandboxes, release_sandbox, NULL);
     layers_close(c);
     snapshots_close(c);
-    for (size_t i = 0; extensions[i]; i++)
+    for (size_t i = 0; backends[i]; i++)
         if (c->instances[i])
-            extensions[i]->close(c->instances[i]);
+            backends[i]->close(c->instances[i]);
     catalog_free(c->catalog);
     map_done(&c->sandboxes);
     map_done(&c->names);
@@ -302,7 +302,7 @@ static struct control *control_new(const struct control_setup *s)
                            .keys = s->keys,
                            .profiles = s->profiles,
                            .storage = s->storage,
-                           .context = s->extensions,
+                           .context = s->backends,
                            .supervisor = s->supervisor,
                            .fetcher = { .loop = s->loop,
                                         .start = s->supervisor.fetch_process,

@@ -571,14 +571,14 @@ static const struct backend_ops *conformance_only;
 
 static void run_rows(void)
 {
-    for (size_t i = 0; extensions[i]; i++) {
+    for (size_t i = 0; backends[i]; i++) {
         struct rig *r;
 
-        if (conformance_only && conformance_only != extensions[i])
+        if (conformance_only && conformance_only != backends[i])
             continue;
         r = calloc(1, sizeof *r);
         CHECK(r);
-        rig_open(r, extensions[i]);
+        rig_open(r, backends[i]);
         conformance_body(r);
         rig_close(r);
         box_reap_orphans();

@@ -39,7 +39,7 @@ struct rig {
     const struct backend_ops *ops;
     struct backend_context context;
     struct loop loop;
-    struct extension *x;
+    struct backend *x;
     struct profile *profile;
     char path[64];
     struct launcher launchers[RIG_LAUNCHERS_MAX]; /* all there ever were; the socket is not here */

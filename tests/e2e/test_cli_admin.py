@@ -131,7 +131,7 @@ def doctor_and_version_know_the_daemon(c):
         c.write("daemon/profiles/elsewhere.yaml", "id: profile.elsewhere\nversion: 1\nextension: ext.modal\nisolation: {level: gvisor}\n")
         cli("profiles", "reload").expect(0)
         found = {row["check"]: row for row in cli.json("doctor")["checks"]}["profiles"]
-        check(found["state"] == "ok" and "1 are for extensions that this build lacks" in found["found"], f"doctor: {found}")
+        check(found["state"] == "ok" and "1 are for backends that this build lacks" in found["found"], f"doctor: {found}")
         versions = [line.split() for line in cli.lines("version")]
         equal([name for name, _ in versions], ["sandboxer:", "sandboxerd:"], "version")
         equal(versions[0][1], versions[1][1], "the daemon's version")

@@ -37,7 +37,7 @@ void local_report_later(struct local_box *b)
     loop_later(b->x->c->loop, &b->later, on_box_later, NULL);
 }
 
-struct backend_box *local_box_new(struct extension *x, const char *id,
+struct backend_box *local_box_new(struct backend *x, const char *id,
                                   const struct backend_box_events *events, void *owner)
 {
     struct local_box *b = new0(sizeof *b);

@@ -26,7 +26,7 @@ static void on_retry_timer(struct loop_timer *t)
     pump_lane(container_of(t, struct local_lane, timer));
 }
 
-void local_lane_init(struct local_lane *l, struct extension *x)
+void local_lane_init(struct local_lane *l, struct backend *x)
 {
     *l = (struct local_lane){ .x = x, .launcher = { .sock = -1 }, .generation = 1 };
 }
@@ -66,7 +66,7 @@ bool local_request_cancel(struct local_request *q)
 }
 
 /* The first of the least busy lanes: its launcher's data is still in the caches. */
-static struct local_lane *least_busy_lane(struct extension *x)
+static struct local_lane *least_busy_lane(struct backend *x)
 {
     struct local_lane *best = &x->lanes[0];
 

@@ -8,9 +8,9 @@
 
 /* the instance */
 
-static int local_open(const struct backend_context *c, struct extension **ret, struct err *e)
+static int local_open(const struct backend_context *c, struct backend **ret, struct err *e)
 {
-    struct extension *x = new0(sizeof *x);
+    struct backend *x = new0(sizeof *x);
     int r;
 
     x->c = c;
@@ -31,7 +31,7 @@ static void free_boxes(struct list *boxes)
         local_box_free(&container_of(m, struct local_box, link)->backend);
 }
 
-static void local_close(struct extension *x)
+static void local_close(struct backend *x)
 {
     free_boxes(&x->strays);
     free_boxes(&x->sweeping);
@@ -44,18 +44,18 @@ static void local_close(struct extension *x)
 /* leftovers of earlier daemon runs */
 
 struct stray_search {
-    struct extension *x;
+    struct backend *x;
     backend_known_fn *known;
     backend_stale_fn *each;
     void *user;
 };
 
-static void sweep_next(struct extension *x);
+static void sweep_next(struct backend *x);
 
 static void on_swept(struct backend_box *backend, int r, const struct err *e,
                      const struct backend_report *report)
 {
-    struct extension *x = backend->backend;
+    struct backend *x = backend->backend;
 
     if (r < 0)
         LOG(WARN, "sweep.failed", LOG_S("sandbox", backend->id), LOG_S("error", e->msg));
@@ -66,7 +66,7 @@ static void on_swept(struct backend_box *backend, int r, const struct err *e,
     sweep_next(x);
 }
 
-static void sweep_next(struct extension *x)
+static void sweep_next(struct backend *x)
 {
     for (struct link *m; x->n_sweeping < LOCAL_SWEEP_AT_ONCE && (m = list_take(&x->strays));) {
         list_append(&x->sweeping, m);
@@ -84,7 +84,7 @@ static bool has_box(struct list *boxes, const char *id)
     return false;
 }
 
-static bool is_stray_being_removed(struct extension *x, const char *id)
+static bool is_stray_being_removed(struct backend *x, const char *id)
 {
     return has_box(&x->strays, id) || has_box(&x->sweeping, id);
 }
@@ -100,7 +100,7 @@ static void add_stray(void *user, const char *id)
     s->each(s->user, id, "sandbox");
 }
 
-static int local_sweep(struct extension *x, backend_known_fn *known, backend_stale_fn *each,
+static int local_sweep(struct backend *x, backend_known_fn *known, backend_stale_fn *each,
                        void *user, struct err *e)
 {
     struct stray_search s = { .x = x, .known = known, .each = each, .user = user };
@@ -119,7 +119,7 @@ static void report_stray(void *user, const char *id)
                 is_stray_being_removed(s->x, id) ? "sandbox, being removed" : "sandbox");
 }
 
-static int local_stale(struct extension *x, backend_known_fn *known, backend_stale_fn *each,
+static int local_stale(struct backend *x, backend_known_fn *known, backend_stale_fn *each,
                        void *user, struct err *e)
 {
     struct stray_search s = { .x = x, .known = known, .each = each, .user = user };

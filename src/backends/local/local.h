@@ -53,7 +53,7 @@ enum {
     (20 * NS_PER_MS) /* before the second launcher in a row; doubled each
                                                time */
 
-struct extension;
+struct backend;
 struct local_box;
 
 /* --- State on disk (run_dir.c). ---
@@ -110,7 +110,7 @@ struct local_request {
 
 /* A launcher, and its successors when it dies. */
 struct local_lane {
-    struct extension *x;
+    struct backend *x;
     struct launcher launcher;
     uint32_t generation; /* counts launchers: boxes of an earlier one are foreign to this one */
     struct loop_fd fd;
@@ -123,7 +123,7 @@ struct local_lane {
     struct err why; /* of the last failure */
 };
 
-void local_lane_init(struct local_lane *l, struct extension *x);
+void local_lane_init(struct local_lane *l, struct backend *x);
 void local_lane_done(struct local_lane *l);
 /* Queues a request (CREATE, DESTROY, ASSIGN, FREEZE, THAW). The answer is reported through
  * local_on_created(), local_on_destroyed() and so on, from the loop. ASSIGN is sent to the launcher
@@ -355,7 +355,7 @@ struct local_probe {
 
 struct local_box {
     struct backend_box backend;
-    struct extension *x;
+    struct backend *x;
     enum local_state state;
     unsigned pending; /* enum local_pending */
     unsigned refs;    /* functions on the stack and pending requests that refer to this box */
@@ -387,7 +387,7 @@ struct local_box {
     struct local_end end;
 };
 
-struct extension {
+struct backend {
     const struct backend_context *c;
     struct run_dir run;
     struct local_lane lanes[LOCAL_LAUNCHERS];
@@ -401,7 +401,7 @@ static inline struct local_box *local_box_of(struct backend_box *b)
 }
 
 /* box.c. A box that its owner has freed exists while it is referenced. */
-struct backend_box *local_box_new(struct extension *x, const char *id,
+struct backend_box *local_box_new(struct backend *x, const char *id,
                                   const struct backend_box_events *events, void *owner);
 void local_box_free(struct backend_box *b);
 void local_provision(struct backend_box *b, const struct backend_spec *s);

@@ -337,7 +337,7 @@ static void check_profiles(const struct api_call *like, struct doctor_finding *f
     if (good)
         set_ok(f,
                good == n ? "%u can be used here"
-                         : "%u can be used here, %u are for extensions that this build lacks",
+                         : "%u can be used here, %u are for backends that this build lacks",
                good, n - good);
     else
         set_finding(f, VERDICT_WARN, "'sandboxer profiles list --all' shows the reasons",

@@ -26,7 +26,7 @@ const struct verb verb_hosts_add = {
     .name = "hosts add",
     ARGUMENTS("NAME ADDRESS", 2, 2, COMPLETE_NOTHING),
     .summary = "add a host",
-    .text = "Only extensions place sandboxes on other hosts, and this build has none that does:\n"
+    .text = "Only backends place sandboxes on other hosts, and this build has none that does:\n"
             "'sandboxer profiles list --all' shows which profiles wait for one.\n"
             "\n"
             "  sandboxer hosts add big ssh://builder@big.example.org --label gpu=yes\n",

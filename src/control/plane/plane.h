@@ -19,7 +19,7 @@
 struct base_image;
 
 enum {
-    EXTENSIONS_MAX = 16,
+    BACKENDS_MAX = 16,
     CONTROL_ARENA_MAX = 8 << 20, /* for the answers of one request */
 };
 
@@ -37,10 +37,10 @@ struct control {
     struct control_storage storage;
     struct backend_context context;
     struct supervisor supervisor;
-    struct extension *instances[EXTENSIONS_MAX]; /* parallel to extensions[] */
-    struct map sandboxes;                        /* every sandbox that is not destroyed */
-    struct map names;            /* of those that have one: control/sandbox/names.h */
-    struct map owners, families; /* sandboxes per owner and per family of tokens */
+    struct backend *instances[BACKENDS_MAX]; /* parallel to backends[] */
+    struct map sandboxes;                    /* every sandbox that is not destroyed */
+    struct map names;                        /* of those that have one: control/sandbox/names.h */
+    struct map owners, families;             /* sandboxes per owner and per family of tokens */
     struct {
         uint64_t memory;
         uint32_t pids;
@@ -97,8 +97,7 @@ struct control {
 };
 
 /* The instance of a backend; NULL: unknown. */
-struct extension *control_backend(struct control *c, const char *id,
-                                  const struct backend_ops **ret);
+struct backend *control_backend(struct control *c, const char *id, const struct backend_ops **ret);
 
 /* --- answered by control/sandbox, for the parts below it --- */
 

@@ -44,8 +44,8 @@ static int search_stale(struct control *c, bool sweep, stale_fn *each, void *use
         return err_set(e, ERR_CONFLICT,
                        "a record in the store cannot be read, so orphans cannot be determined; the "
                        "daemon's log names it");
-    for (size_t i = 0; r >= 0 && extensions[i]; i++) {
-        s.ops = extensions[i];
+    for (size_t i = 0; r >= 0 && backends[i]; i++) {
+        s.ops = backends[i];
         if (c->instances[i])
             r = (sweep ? s.ops->sweep : s.ops->stale)(c->instances[i], is_known_sandbox,
                                                       on_stale_found, &s, e);

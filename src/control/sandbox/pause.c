@@ -523,7 +523,7 @@ void resume_on_reattached(struct sandbox *s)
 
 static void resume_box(struct sandbox *s)
 {
-    struct extension *backend = control_backend(s->control, s->record.extension, &s->ops);
+    struct backend *backend = control_backend(s->control, s->record.extension, &s->ops);
 
     if (s->frozen && s->box) {
         s->ops->thaw(s->box); /* → sandbox_on_held() */

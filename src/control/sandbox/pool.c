@@ -27,7 +27,7 @@ struct pool_shelf {
     struct control *control;
     struct profile *profile;
     const struct backend_ops *ops;
-    struct extension *backend;
+    struct backend *backend;
     struct list ready; /* struct pool_box, the oldest first */
     unsigned n_ready, making, target, taken, failures;
     unsigned boxes;        /* of this shelf, in any state */
@@ -350,7 +350,7 @@ static void retire_shelf(struct pool_shelf *f)
 static void add_shelf(struct control *c, struct profile *p, bool egress, unsigned min)
 {
     const struct backend_ops *ops;
-    struct extension *backend = control_backend(c, p->extension, &ops);
+    struct backend *backend = control_backend(c, p->extension, &ops);
     struct pool_shelf *f;
 
     if (!p->pool.max || !backend || !(ops->can & BACKEND_CAN_POOL) ||

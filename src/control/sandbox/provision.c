@@ -214,7 +214,7 @@ const struct backend_box_events sandbox_box_events = {
 int sandbox_build_box(struct sandbox *s, const struct json_strs *layers, const char *step,
                       struct err *e)
 {
-    struct extension *backend = control_backend(s->control, s->record.extension, &s->ops);
+    struct backend *backend = control_backend(s->control, s->record.extension, &s->ops);
     struct backend_owner owner;
     struct backend_spec spec;
     AUTO_CLOSE int granted = mounts_take(s);

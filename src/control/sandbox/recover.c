@@ -79,7 +79,7 @@ void sandbox_on_adopted(struct backend_box *b, int r, const struct err *e,
 static void recover_sandbox(struct sandbox *s)
 {
     struct control *c = s->control;
-    struct extension *backend = control_backend(c, s->record.extension, &s->ops);
+    struct backend *backend = control_backend(c, s->record.extension, &s->ops);
 
     switch (s->record.state) {
     case SANDBOX_REQUESTED:

@@ -7,9 +7,9 @@
 #include "control/sandbox/sandbox.h"
 #include "control/snapshot/checkpoints.h"
 
-static void log_stale(void *user, const char *extension, const char *id, const char *what)
+static void log_stale(void *user, const char *backend, const char *id, const char *what)
 {
-    LOG(INFO, "sweep.found", LOG_S("extension", extension), LOG_S("id", id), LOG_S("what", what));
+    LOG(INFO, "sweep.found", LOG_S("extension", backend), LOG_S("id", id), LOG_S("what", what));
 }
 
 static void sweep_backends(struct control *c)

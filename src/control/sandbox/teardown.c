@@ -28,7 +28,7 @@ static void on_no_backend(struct loop_later *l)
 
 static void tear_down_box(struct sandbox *s)
 {
-    struct extension *backend = control_backend(s->control, s->record.extension, &s->ops);
+    struct backend *backend = control_backend(s->control, s->record.extension, &s->ops);
 
     if (!backend) { /* the backend is not part of this build: its remains cannot be removed here */
         loop_later(s->control->loop, &s->no_backend, on_no_backend, NULL);

@@ -27,7 +27,7 @@ struct profile_checker {
 #define LIST(...) WORD_LIST(struct profile, __VA_ARGS__)
 static const struct word_rule text_rules[] = {
     TEXT("id", id, word_profile, "'profile.NAME', NAME of a-z, 0-9 and '-'"),
-    TEXT("extension", extension, word_extension, "'ext.NAME', NAME of a-z, 0-9 and '-'"),
+    TEXT("extension", extension, word_backend, "'ext.NAME', NAME of a-z, 0-9 and '-'"),
     TEXT("image", image, word_image, "a path or reference without blanks"),
     TEXT("workdir", workdir, word_path, "an absolute path without '.', '..' and '//'"),
     TEXT("user", user, word_user, "a user's name, or a number up to 65535"),
@@ -131,7 +131,7 @@ static int check_isolation(const struct profile_checker *c)
     }
     if (level == ISOLATION_PROCESS)
         return fail_profile(c, "isolation.level",
-                            "ext.local only offers process; %s needs another extension",
+                            "ext.local only offers process; %s needs another backend",
                             c->p->extension);
     return 0;
 }

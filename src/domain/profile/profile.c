@@ -115,9 +115,9 @@ static const struct json_field setup_fields[] = {
 
 static const struct json_field placement_fields[] = {
     { "prefer", JSON_KIND_STR, IN(placement, prefer), .max = 253,
-      .doc = "Host (`local` is this machine) or extension to try first." },
+      .doc = "Host (`local` is this machine) or backend to try first." },
     { "fallback", JSON_KIND_STRS, IN(placement, fallback), .max = 16,
-      .doc = "Hosts or extensions to try after it, in this order." },
+      .doc = "Hosts or backends to try after it, in this order." },
 };
 
 static const struct json_field route_fields[] = {
@@ -343,12 +343,12 @@ void profile_unrefp_(struct profile **p)
     profile_unref(*p);
 }
 
-int profile_available(const struct profile *p, struct json_strs extensions, struct err *e)
+int profile_available(const struct profile *p, struct json_strs backends, struct err *e)
 {
-    for (size_t i = 0; i < extensions.n; i++)
-        if (strcmp(extensions.p[i], p->extension) == 0)
+    for (size_t i = 0; i < backends.n; i++)
+        if (strcmp(backends.p[i], p->extension) == 0)
             return 0;
-    return err_set(e, ERR_UNSUPPORTED, "extension %s is not part of this build", p->extension);
+    return err_set(e, ERR_UNSUPPORTED, "backend %s is not part of this build", p->extension);
 }
 
 void profile_write(const struct profile *p, struct json_writer *w)

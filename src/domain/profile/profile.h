@@ -170,9 +170,9 @@ struct profile_changes {
 int profile_derive(struct profile *p, const struct profile_changes *c, struct profile **ret,
                    struct err *e);
 
-/* 0 if one of these extensions ("ext.local", …) can run it, else -ERR_UNSUPPORTED with the
+/* 0 if one of these backends ("ext.local", …) can run it, else -ERR_UNSUPPORTED with the
  * reason. */
-int profile_available(const struct profile *p, struct json_strs extensions, struct err *e);
+int profile_available(const struct profile *p, struct json_strs backends, struct err *e);
 
 void profile_write(const struct profile *p, struct json_writer *w);
 

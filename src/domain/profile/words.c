@@ -55,7 +55,7 @@ bool word_profile(struct str s)
     return prefixed_name(s, STR("profile."));
 }
 
-bool word_extension(struct str s)
+bool word_backend(struct str s)
 {
     return prefixed_name(s, STR("ext."));
 }

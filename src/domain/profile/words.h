@@ -9,7 +9,7 @@ enum { WORD_NAME_MAX = 63, WORD_PATH_MAX = 255 };
 
 bool word_name(struct str s);       /* agent-dev: a-z, 0-9 and '-' inside; at most WORD_NAME_MAX */
 bool word_profile(struct str s);    /* profile.NAME */
-bool word_extension(struct str s);  /* ext.NAME */
+bool word_backend(struct str s);    /* ext.NAME */
 bool word_place(struct str s);      /* of a host: labels with dots between; or ext.NAME */
 bool word_path(struct str s);       /* absolute, without "//", ".", ".." and a trailing '/' */
 bool word_user(struct str s);       /* a user name, or a number up to 65535 */

@@ -67,9 +67,9 @@ static const struct json_field stale_fields[] = {
 };
 static const struct json_shape stale_answer = { "Stale", JSON_FIELDS(stale_fields) };
 
-static void on_stale_resource(void *user, const char *extension, const char *id, const char *what)
+static void on_stale_resource(void *user, const char *backend, const char *id, const char *what)
 {
-    json_put_shape(user, &stale_answer, &(struct stale_answer){ extension, id, what });
+    json_put_shape(user, &stale_answer, &(struct stale_answer){ backend, id, what });
 }
 
 static void write_stale(struct json_writer *w, const void *listing)

@@ -5,7 +5,7 @@
 #include "edge/core/internal.h"
 #include "edge/rest/routes.h"
 
-enum { EXTENSIONS_SHOWN_MAX = 64 };
+enum { BACKENDS_SHOWN_MAX = 64 };
 
 struct profile_answer {
     const char *id;
@@ -65,11 +65,11 @@ static const struct json_shape profile_answer = { "Profile", JSON_FIELDS(profile
 
 static void fill_profile_answer(const struct profile *p, struct profile_answer *ret)
 {
-    const char *ids[EXTENSIONS_SHOWN_MAX];
+    const char *ids[BACKENDS_SHOWN_MAX];
     struct json_strs known = { ids, 0 };
 
-    while (known.n < EXTENSIONS_SHOWN_MAX && extensions[known.n]) {
-        ids[known.n] = extensions[known.n]->id;
+    while (known.n < BACKENDS_SHOWN_MAX && backends[known.n]) {
+        ids[known.n] = backends[known.n]->id;
         known.n++;
     }
     *ret = (struct profile_answer){ .id = p->id, .version = p->version, .profile = p };

@@ -15,15 +15,15 @@ static bool is_offered(const char *extension, const char *level)
 
 TEST(profiles_can_ask_for_the_isolation_that_their_backend_has)
 {
-    for (size_t i = 0; extensions[i]; i++)
+    for (size_t i = 0; backends[i]; i++)
         for (unsigned level = 0; level < ISOLATION_COUNT_; level++)
-            CHECK_INT(is_offered(extensions[i]->id, isolation_names[level]),
-                      (extensions[i]->vector.isolation & 1u << level) != 0);
+            CHECK_INT(is_offered(backends[i]->id, isolation_names[level]),
+                      (backends[i]->vector.isolation & 1u << level) != 0);
 }
 
 TEST(a_backend_is_found_by_its_id)
 {
-    for (size_t i = 0; extensions[i]; i++)
-        CHECK(backend_find(str_from(extensions[i]->id)) == extensions[i]);
+    for (size_t i = 0; backends[i]; i++)
+        CHECK(backend_find(str_from(backends[i]->id)) == backends[i]);
     CHECK(!backend_find(STR("ext.none")));
 }

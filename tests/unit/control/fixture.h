@@ -5,7 +5,7 @@
 #define TESTS_CONTROL_FIXTURE_H
 
 #include "control/control.h"
-#include "harness/fake_extension.h"
+#include "harness/fake_backend.h"
 #include "harness/tap.h"
 #include "unit/lib/tar/scratch.h"
 
@@ -33,7 +33,7 @@ void turn(void);
     while (!(cond))                                                                                \
     turn()
 
-/* A ready sandbox of the profile that uses the fake extension; referenced. */
+/* A ready sandbox of the profile that uses the fake backend; referenced. */
 struct sandbox *new_sandbox(void);
 struct sandbox *find_sandbox(const char *id); /* referenced; NULL */
 const char *id_of(struct sandbox *s);

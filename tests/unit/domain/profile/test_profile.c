@@ -86,7 +86,7 @@ TEST(a_reference_keeps_it)
     profile_unref(NULL);
 }
 
-TEST(available_if_its_extension_is_there)
+TEST(available_if_its_backend_is_there)
 {
     static const char *const names[] = { "ext.local", "ext.mine" };
     AUTO(profile_unrefp_) struct profile *p = read_it(full);
@@ -94,7 +94,7 @@ TEST(available_if_its_extension_is_there)
 
     CHECK_OK(profile_available(p, (struct json_strs){ names, 2 }, &e), e);
     CHECK_INT(profile_available(p, (struct json_strs){ names, 1 }, &e), -ERR_UNSUPPORTED);
-    CHECK_STR(str_from(e.msg), "extension ext.mine is not part of this build");
+    CHECK_STR(str_from(e.msg), "backend ext.mine is not part of this build");
 }
 
 TEST(the_schema_describes_every_field)

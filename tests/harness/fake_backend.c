@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "harness/fake_extension.h"
+#include "harness/fake_backend.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@ struct world {
     int rejects; /* who could write to them */
 };
 
-struct extension {
+struct backend {
     struct backend_context context;
 };
 
@@ -49,7 +49,7 @@ struct news {
 struct fake_plan fake_plan;
 static struct world *worlds[WORLDS_MAX];
 
-const struct backend_ops *const extensions[] = { &backend_fake, NULL };
+const struct backend_ops *const backends[] = { &backend_fake, NULL };
 
 const struct backend_ops *backend_find(struct str id)
 {
@@ -464,9 +464,9 @@ void fake_kill_box(const char *id)
 
 /* --- the row --- */
 
-static int fake_open(const struct backend_context *c, struct extension **ret, struct err *e)
+static int fake_open(const struct backend_context *c, struct backend **ret, struct err *e)
 {
-    struct extension *x = calloc(1, sizeof *x);
+    struct backend *x = calloc(1, sizeof *x);
 
     CHECK(x);
     x->context = *c;
@@ -474,12 +474,12 @@ static int fake_open(const struct backend_context *c, struct extension **ret, st
     return 0;
 }
 
-static void fake_close(struct extension *x)
+static void fake_close(struct backend *x)
 {
     free(x);
 }
 
-static int fake_sweep(struct extension *x, backend_known_fn *known, backend_stale_fn *each,
+static int fake_sweep(struct backend *x, backend_known_fn *known, backend_stale_fn *each,
                       void *user, struct err *e)
 {
     for (size_t i = 0; i < WORLDS_MAX; i++)
@@ -490,7 +490,7 @@ static int fake_sweep(struct extension *x, backend_known_fn *known, backend_stal
     return 0;
 }
 
-static int fake_stale(struct extension *x, backend_known_fn *known, backend_stale_fn *each,
+static int fake_stale(struct backend *x, backend_known_fn *known, backend_stale_fn *each,
                       void *user, struct err *e)
 {
     for (size_t i = 0; i < WORLDS_MAX; i++)
@@ -499,7 +499,7 @@ static int fake_stale(struct extension *x, backend_known_fn *known, backend_stal
     return 0;
 }
 
-static struct backend_box *fake_box_new(struct extension *x, const char *id,
+static struct backend_box *fake_box_new(struct backend *x, const char *id,
                                         const struct backend_box_events *events, void *owner)
 {
     struct fake_box *b = calloc(1, sizeof *b);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An extension in memory: boxes without a sandbox, processes that are pipes. It is the whole
+/* A backend in memory: boxes without a sandbox, processes that are pipes. It is the whole
  * registry of the program that links it. What runs in its boxes outlives control planes of the same
  * program, as it outlives daemons in earnest: close one, open another, and it is found again. */
-#ifndef TESTS_FAKE_EXTENSION_H
-#define TESTS_FAKE_EXTENSION_H
+#ifndef TESTS_FAKE_BACKEND_H
+#define TESTS_FAKE_BACKEND_H
 
 #include "backends/backend.h"
 #include "lib/ipc/listeners.h"
