@@ -7,7 +7,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/btrfs.h>
+#include <linux/fiemap.h>
 #include <linux/fs.h>
+#include <linux/fsverity.h>
 #include <linux/perf_event.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -15,6 +18,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
@@ -162,6 +166,10 @@ static enum verdict shocker(const void *with)
             SEEN                                                                                   \
     }
 
+/* A request of file systems, of no file: the kernel answers EBADF. */
+#define REQUEST(label, request)                                                                    \
+    CALL_ONLY("ioctl " label, ENOTTY, SYS_ioctl, -1, (long)(request), P(buffer))
+
 static const struct attack attacks[] = {
     CALL("io_uring_setup", SYS_io_uring_setup, 4, P(uring_params)),
     CALL("io_uring_enter", SYS_io_uring_enter, -1, 0, 0, 0),
@@ -225,6 +233,28 @@ static const struct attack attacks[] = {
     CALL_ONLY("socket pair of another family", EAFNOSUPPORT, SYS_socketpair, AF_INET, SOCK_STREAM,
               0, P(buffer)),
     CALL_ONLY("fcntl of a command to come", EINVAL, SYS_fcntl, -1, 1024 + 99, 0),
+    REQUEST("that makes a subvolume", BTRFS_IOC_SUBVOL_CREATE),
+    REQUEST("that makes a subvolume, version 2", BTRFS_IOC_SUBVOL_CREATE_V2),
+    REQUEST("that makes a snapshot", BTRFS_IOC_SNAP_CREATE),
+    REQUEST("that makes a snapshot, version 2", BTRFS_IOC_SNAP_CREATE_V2),
+    REQUEST("that removes a subvolume", BTRFS_IOC_SNAP_DESTROY),
+    REQUEST("that makes a subvolume read-only", BTRFS_IOC_SUBVOL_SETFLAGS),
+    REQUEST("that writes back a btrfs", BTRFS_IOC_SYNC),
+    REQUEST("that begins to write back a btrfs", BTRFS_IOC_START_SYNC),
+    REQUEST("that waits for a btrfs", BTRFS_IOC_WAIT_SYNC),
+    REQUEST("about the space of a btrfs", BTRFS_IOC_SPACE_INFO),
+    REQUEST("about the devices of a btrfs", BTRFS_IOC_FS_INFO),
+    REQUEST("that defragments", BTRFS_IOC_DEFRAG),
+    REQUEST("that makes a subvolume of bcachefs", _IOW(0xbc, 16, char[32])),
+    REQUEST("that shares equal blocks", FIDEDUPERANGE),
+    REQUEST("about the place of a file on the disk", FS_IOC_FIEMAP),
+    REQUEST("about all files on the disk", _IOWR('X', 59, char[192])), /* FS_IOC_GETFSMAP */
+    REQUEST("that sets flags", FS_IOC_SETFLAGS),
+    REQUEST("that sets attributes", FS_IOC_FSSETXATTR),
+    REQUEST("that seals a file", FS_IOC_ENABLE_VERITY),
+    REQUEST("that adds a key", _IOWR('f', 23, char[80])), /* FS_IOC_ADD_ENCRYPTION_KEY */
+    REQUEST("that freezes a file system", FIFREEZE),
+    REQUEST("that discards free blocks", FITRIM),
     { "calls: clone3", clone3_makes_no_child, clone3_args, SEEN },
     { "calls: file handle of the host's root directory", shocker, NULL, SEEN },
     { "calls: numbers beyond the last are ENOSYS", unknown_numbers, NULL,

@@ -229,6 +229,7 @@ static size_t emit_test(struct program *p, const struct filter_test *t, size_t y
 {
     switch (t->op) {
     case FILTER_IS:
+    case FILTER_TYPE_IS: /* of what emit_argument() left of it */
         return emit_jump(p, BPF_JEQ, t->value, yes, next);
     case FILTER_IS_NOT:
         return emit_jump(p, BPF_JEQ, t->value, next, yes);
@@ -263,6 +264,22 @@ static size_t emit_yes_target(struct program *p, const size_t *labels, size_t i,
     return labels[to];
 }
 
+/* The argument as a test compares it. */
+static size_t emit_argument(struct program *p, const struct filter_test *t)
+{
+    if (t->op == FILTER_TYPE_IS)
+        emit_instruction(p, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K,
+                                                         _IOC_TYPEMASK << _IOC_TYPESHIFT));
+    return emit_load(p, AT(args) + 8 * t->argument);
+}
+
+/* Whether the test right before leaves what this one compares. */
+static bool test_has_argument(const struct filter_test *before, const struct filter_test *t)
+{
+    return before->argument == t->argument &&
+           (before->op == FILTER_TYPE_IS) == (t->op == FILTER_TYPE_IS);
+}
+
 /* Tests overwrite the loaded number with arguments, so they can only be leaves of the search. */
 static size_t emit_tests(struct program *p, const struct fate *f)
 {
@@ -274,8 +291,8 @@ static size_t emit_tests(struct program *p, const struct fate *f)
             continue;
         label =
             emit_test(p, &f->tests[i], emit_yes_target(p, labels, i, f->tests[i].action), label);
-        if (i == 0 || f->tests[i - 1].argument != f->tests[i].argument || test_is_target(f, i))
-            label = emit_load(p, AT(args) + 8 * f->tests[i].argument);
+        if (i == 0 || !test_has_argument(&f->tests[i - 1], &f->tests[i]) || test_is_target(f, i))
+            label = emit_argument(p, &f->tests[i]);
         labels[i] = label;
     }
     return label;
@@ -310,6 +327,19 @@ static size_t emit_tree(struct program *p, const struct policy *policy, const st
     return emit_jump(p, BPF_JGE, leaves[half].first, high, low);
 }
 
+/* False for rules of the standard table that the strict one replaced. */
+static bool fate_is_used(const struct leaf *leaves, size_t n, size_t fate)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (leaves[i].fate == fate)
+            return true;
+        for (size_t k = 0; k < leaves[i].n_odd; k++)
+            if (leaves[i].odd[k].fate == fate)
+                return true;
+    }
+    return false;
+}
+
 static void emit_search(struct program *p, struct policy *policy)
 {
     static struct leaf leaves[NUMBERS + 1];
@@ -318,7 +348,8 @@ static void emit_search(struct program *p, struct policy *policy)
     kill = emit_return(p, SECCOMP_RET_KILL_PROCESS);
     /* All at the end, so that they are not between the jumps of the tree. */
     for (size_t i = 0; i < policy->n_fates; i++)
-        emit_fate(p, policy, i);
+        if (fate_is_used(leaves, n, i))
+            emit_fate(p, policy, i);
     tree = emit_tree(p, policy, leaves, n);
     if (jump_distance(p, tree) > 0) /* the load falls through to it */
         exit_with_error("policy", "without differences");

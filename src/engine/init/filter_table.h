@@ -17,6 +17,7 @@
 #include <linux/fs.h>
 #include <linux/memfd.h>
 #include <linux/prctl.h>
+#include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
@@ -361,7 +362,9 @@ enum filter_op {
     FILTER_IS_NOT,
     FILTER_AT_LEAST,
     FILTER_HAS_ANY, /* bits */
+    FILTER_TYPE_IS, /* bits 8 to 15: the type of a request of ioctl(), _IOC_TYPE() */
 };
+#define FILTER_TYPE(type) ((uint32_t)(type) << _IOC_TYPESHIFT)
 
 struct filter_test {
     uint32_t argument;
@@ -532,12 +535,27 @@ static const struct filter_rule filter_rules[] = {
     { .name = "sched_setparam", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
     { .name = "sched_setattr", .tests = { FILTER_SPARE_PID_1(0) }, .otherwise = FILTER_ALLOW },
     { .name = "ioprio_set", .tests = { FILTER_SPARE_PID_1(1) }, .otherwise = FILTER_ALLOW },
-    /* Both can inject input into the terminal, for the next process that reads it. */
+    /* Requests of terminals and sockets, and a few others by number: each file system has its own,
+     * of which many need no privilege. On btrfs, they make subvolumes, which no disk limit counts,
+     * and write back the files of all users; other types defragment, encrypt, freeze, trim and show
+     * the whole volume. TIOCSTI and TIOCLINUX inject input into the terminal, for the next process
+     * that reads it. Not FIDEDUPERANGE: it compares with files that the caller may only write. */
     { .name = "ioctl",
       .tests = { { 1, FILTER_IS, 0x5412 /* TIOCSTI */, FILTER_REFUSE(EPERM) },
                  { 1, FILTER_IS, 0x541C /* TIOCLINUX */, FILTER_REFUSE(EPERM) },
-                 { 1, FILTER_IS, 0x5423 /* TIOCSETD */, FILTER_REFUSE(EPERM) } },
-      .otherwise = FILTER_ALLOW },
+                 { 1, FILTER_IS, 0x5423 /* TIOCSETD */, FILTER_REFUSE(EPERM) },
+                 { 1, FILTER_IS, FICLONE, FILTER_ALLOW },
+                 { 1, FILTER_IS, FICLONERANGE, FILTER_ALLOW },
+                 { 1, FILTER_IS, FIGETBSZ, FILTER_ALLOW },
+                 { 1, FILTER_IS, FS_IOC_GETFLAGS, FILTER_ALLOW },
+                 { 1, FILTER_IS, FS_IOC_GETVERSION, FILTER_ALLOW },
+                 { 1, FILTER_IS, FS_IOC_FSGETXATTR, FILTER_ALLOW },
+                 { 1, FILTER_IS, RNDGETENTCNT, FILTER_ALLOW },
+                 { 1, FILTER_IS, SECCOMP_IOCTL_NOTIF_RECV /* PID 1's own */, FILTER_ALLOW },
+                 { 1, FILTER_IS, SECCOMP_IOCTL_NOTIF_SEND, FILTER_ALLOW },
+                 { 1, FILTER_TYPE_IS, FILTER_TYPE('T') /* terminals, descriptors */, FILTER_ALLOW },
+                 { 1, FILTER_TYPE_IS, FILTER_TYPE(0x89) /* sockets */, FILTER_ALLOW } },
+      .otherwise = FILTER_REFUSE(ENOTTY) },
 };
 
 /* The strict table: its rows replace those of the standard table. For untrusted programs;
