@@ -324,6 +324,32 @@ def a_full_sandbox_gets_room_again(c):
         run(d, box, ["sh", "-c", "head -c 20000000 /dev/urandom >/root/new; sync /root/new"])
 
 
+@test(only="root", because="only root has subvolumes removed as a whole")
+def subvolumes_in_a_box_go_with_it(c):
+    """No program in a sandbox can make them; earlier versions allowed it, and read-only ones in others, too."""
+    with volume(c, "btrfs") as top, Daemon(c, driver="btrfs", state=top / "state") as d:
+        def subvolumes():
+            return subprocess.run(["btrfs", "subvolume", "list", top], check=True, capture_output=True, text=True).stdout
+
+        box, taken = d.create(), d.create()
+        for each in (box, taken):
+            run(d, each, ["mkdir", "-p", "/root/a/b"])
+            below = d.state / "storage/boxes" / each / "fs/root/a/b"
+            for name in ("one", "one/two", "one/two/three", "other"):
+                subprocess.run(["btrfs", "subvolume", "create", below / name], check=True, capture_output=True)
+                (below / name / "file").write_text("content\n")
+            for name in ("one", "one/two/three", "other"):
+                subprocess.run(["btrfs", "property", "set", below / name, "ro", "true"], check=True)
+        snap = snapshot(d, taken)["snapshot_id"]
+        equal(subvolumes().count("/fs/root/a/b/"), 8, "subvolumes in boxes")
+        d.api.post(f"/v1/sandboxes/{taken}/stop").expect(200)
+        d.destroy(box)
+        d.destroy(taken)
+        d.api.delete(f"/v1/snapshots/{snap}").expect(204)
+        wait_for(lambda: "/fs/root/a/b/" not in subvolumes(), f"they go\n{d.tail()}")
+        wait_for(lambda: not os.listdir(d.state / "storage/tmp"), f"nothing is left in tmp/\n{d.tail()}")
+
+
 @test(only="root", because="only root sets quotas")
 def a_box_that_is_empty_takes_little(c):
     """A thousand of them together no more than some half a gigabyte, of which metadata is half."""

@@ -213,10 +213,20 @@ static int sync_layer_dir(int dir, struct err *e)
 static int remove_entry(const struct storage *s, const char *entry, struct err *e)
 {
     AUTO_CLOSE int dir = at_open(s->tmp, entry, O_RDONLY | O_DIRECTORY, 0);
+    bool is_subvolume = dir >= 0 && subvolume_is(dir);
+    struct err why = { 0 };
+    int r;
 
-    if (dir >= 0 && subvolume_is(dir) && subvolume_remove(s->tmp, entry, NULL) >= 0)
+    if (is_subvolume && subvolume_remove(s->tmp, entry, NULL) >= 0)
         return 0;
-    return tree_remove(s->tmp, entry, e);
+    r = tree_remove(s->tmp, entry, &why);
+    if (r < 0 && is_subvolume && why.sys == EROFS) {
+        subvolume_unlock_nested(dir);
+        r = tree_remove(s->tmp, entry, &why);
+    }
+    if (r < 0 && e)
+        *e = why;
+    return r;
 }
 
 /* Prepares inode numbers: sandboxes on this layer need higher ones than it has

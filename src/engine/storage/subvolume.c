@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/own.h"
 #include "base/str.h"
 
 enum { SUBVOLUME_INODE = 256 }; /* of the root of every subvolume */
@@ -165,6 +166,42 @@ int subvolume_remove(int parent, const char *name, struct err *e)
     if (errno == EPERM || errno == EACCES)
         return err_set(e, ERR_DENIED, "only root can remove subvolumes on this file system");
     return err_sys(e, "removing the subvolume %s", name);
+}
+
+static void unlock_nested(int dir, int depth)
+{
+    struct btrfs_ioctl_get_subvol_rootref_args found = { 0 };
+    int r;
+
+    do {
+        r = subvolume_ioctl(dir, BTRFS_IOC_GET_SUBVOL_ROOTREF, &found);
+        if (r < 0 && errno != EOVERFLOW) /* which means that there are more */
+            return;
+        for (size_t i = 0; i < found.num_items; i++) {
+            struct btrfs_ioctl_ino_lookup_user_args at = { .dirid = found.rootref[i].dirid,
+                                                           .treeid = found.rootref[i].treeid };
+            AUTO_CLOSE int above = -1, nested = -1;
+            uint64_t writable = 0;
+
+            if (subvolume_ioctl(dir, BTRFS_IOC_INO_LOOKUP_USER, &at) < 0)
+                continue;
+            above = openat(dir, at.path[0] ? at.path : ".",
+                           O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            nested = openat(above, at.name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            if (above < 0 || nested < 0)
+                continue;
+            (void)subvolume_ioctl(nested, BTRFS_IOC_SUBVOL_SETFLAGS, &writable);
+            if (depth > 0)
+                unlock_nested(nested, depth - 1);
+        }
+    } while (r < 0);
+}
+
+void subvolume_unlock_nested(int dir)
+{
+    enum { DEPTH_MAX = 32 };
+
+    unlock_nested(dir, DEPTH_MAX);
 }
 
 int subvolume_enable_quota(int dir, struct err *e)

@@ -32,6 +32,9 @@ void subvolume_open_pending(int sys, int dir, int ret[static SUBVOLUME_PENDING])
 /* With all that is in it, at once; -ERR_DENIED where only root may: then it is emptied like any
  * directory. */
 int subvolume_remove(int parent, const char *name, struct err *e);
+/* Makes subvolumes in the one at `dir` writable, as far as the caller may: read-only ones can be
+ * neither emptied nor removed. Programs in sandboxes of earlier versions could make them. */
+void subvolume_unlock_nested(int dir);
 int subvolume_enable_quota(int dir, struct err *e);
 
 /* For the other files of this folder: an ioctl of btrfs; the number of the subvolume at `dir`; and a
