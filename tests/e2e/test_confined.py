@@ -4,10 +4,11 @@
 """The control plane is confined: the kernel says so, and the daemon still does everything."""
 
 import os
+import subprocess
 from pathlib import Path
 
 from daemon import Daemon
-from harness import check, equal, main, test
+from harness import check, equal, main, test, wait_for
 
 
 def status(pid):
@@ -33,6 +34,19 @@ def the_kernel_confirms_the_fence(c):
         d.works(box)
         d.api.get("/metrics").expect(200)
         check("call_refused" not in d.tail(1000), "a system call was refused")
+
+
+@test
+def what_reads_logs_is_confined(c):
+    """It parses what programs in sandboxes had written, with the rights of the caller."""
+    for option, says in (("--learn", b"ends before the question"), ("--verify-log", b'"intact":true')):
+        process = c.start([c.program("sandboxer-egress"), option], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        wait_for(lambda pid=process.pid: status(pid)["Seccomp"] == "2", f"{option} is confined")
+        got = status(process.pid)
+        equal((got["NoNewPrivs"], int(got["CapEff"], 16), int(got["CapPrm"], 16)), ("1", 0, 0), "no_new_privs and capabilities")
+        equal(os.stat(f"/proc/{process.pid}/environ").st_uid, 0, "owner of /proc/PID/environ")
+        out = process.communicate(timeout=60)[0]
+        check(says in out, f"it answers {out!r}")
 
 
 # Why each is there is in daemon/privilege.c. The numbers are the kernel's.

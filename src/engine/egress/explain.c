@@ -11,6 +11,7 @@
 #include "base/io.h"
 #include "base/own.h"
 #include "engine/egress/chain.h"
+#include "engine/egress/fence.h"
 #include "engine/egress/learn/learn.h"
 #include "lib/json/writer.h"
 #include "domain/policy/egress_check.h"
@@ -241,6 +242,16 @@ static int read_policy_input(const char *path, struct buf *out, struct err *e)
     return err_wrap(e, buf_read_fd(out, fd, e), "%s", path);
 }
 
+/* Tenants' programs choose much of what is in a log. */
+static int read_log(const struct egress_options *o, struct buf *out, struct err *e)
+{
+    int r = fence_enter_reader(e);
+
+    if (r < 0)
+        return r;
+    return o->learn ? learn_run(STDIN_FILENO, out, e) : explain_verify_log(STDIN_FILENO, out, e);
+}
+
 int explain_run(const struct egress_options *o, struct err *e)
 {
     AUTO(buf_done) struct buf yaml = BUF_INIT(EGRESS_FILE_BYTES_MAX);
@@ -251,7 +262,7 @@ int explain_run(const struct egress_options *o, struct err *e)
     if (file)
         r = read_policy_input(file, &yaml, e);
     else
-        r = o->learn ? learn_run(STDIN_FILENO, &out, e) : explain_verify_log(STDIN_FILENO, &out, e);
+        r = read_log(o, &out, e);
     if (r >= 0 && file)
         r = o->check ? explain_check(buf_str(&yaml), &out, e)
                      : explain_destination(buf_str(&yaml), o, &out, e);

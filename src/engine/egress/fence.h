@@ -22,4 +22,8 @@ struct fence {
  * system calls except those of fence.c and lib/fence/calls.h, which fail with ENOSYS. Irreversible. */
 int fence_enter(const struct fence *f, struct err *e);
 
+/* The same for a process that reads a log from stdin and writes its answer to stdout: no network, no
+ * files, nothing but open descriptors and memory. */
+int fence_enter_reader(struct err *e);
+
 #endif
