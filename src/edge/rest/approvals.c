@@ -283,9 +283,9 @@ static const char *why_not_self(struct call *c)
         return "trust.self_approval is for the user who runs the daemon alone";
     if (!c->caller.trusted || guard_session(c))
         return "trust.self_approval is for a person, not for a session or behind X-Trust-Level";
-    if (!p->cred.pid || nested_check(p->cred.pid, NULL) != 0)
-        return "trust.self_approval is not for programs in a sandbox or container (or /proc hides "
-               "this one's pid namespace)";
+    if (!p->cred.pid || nested_check_peer(http_connection_fd(c->x), p->cred.pid, NULL) != 0)
+        return "trust.self_approval is not for programs in a sandbox or container (or this one has "
+               "ended, or /proc hides its pid namespace)";
     return NULL;
 }
 

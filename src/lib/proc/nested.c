@@ -3,13 +3,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/own.h"
 
-enum { STATUS_MAX = 16 << 10 };
+enum {
+    STATUS_MAX = 16 << 10,
+    PEER_PIDFD = 77, /* SO_PEERPIDFD: newer than Debian 12's headers */
+};
 
 int nested_parse(struct str status, struct err *e)
 {
@@ -40,4 +45,24 @@ int nested_check(pid_t pid, struct err *e)
         all += n > 0 ? n : 0;
     }
     return nested_parse((struct str){ text, (size_t)all }, e);
+}
+
+/* A process that runs afterwards had its number all the time. */
+int nested_check_peer(int sock, pid_t pid, struct err *e)
+{
+    AUTO_CLOSE int process = -1;
+    socklen_t n = sizeof process;
+    bool known = getsockopt(sock, SOL_SOCKET, PEER_PIDFD, &process, &n) == 0;
+    struct pollfd ended = { .events = POLLIN };
+    int r;
+
+    if (!known && errno != ENOPROTOOPT)
+        return err_set(e, ERR_DENIED, "the process that connected has ended");
+    r = nested_check(pid, e);
+    if (r < 0 || !known)
+        return r;
+    ended.fd = process;
+    return poll(&ended, 1, 0) == 0
+               ? r
+               : err_set(e, ERR_DENIED, "the process that connected, %d, has ended", (int)pid);
 }

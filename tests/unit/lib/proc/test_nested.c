@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/proc/nested.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -59,4 +63,53 @@ TEST(of_processes_that_run)
     if (WEXITSTATUS(status) == 77)
         SKIP("this user cannot make a pid namespace");
     CHECK_INT(WEXITSTATUS(status), 0);
+}
+
+/* Accepts the connection of a child that stays until `gate` is closed. */
+static int accept_child(int gate[2], pid_t *ret)
+{
+    struct sockaddr_un at = { .sun_family = AF_UNIX };
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), conn;
+    socklen_t n = sizeof at.sun_family; /* the kernel chooses an abstract name */
+
+    CHECK(listener >= 0 && bind(listener, (struct sockaddr *)&at, n) == 0);
+    n = sizeof at;
+    CHECK(getsockname(listener, (struct sockaddr *)&at, &n) == 0 && listen(listener, 1) == 0);
+    CHECK(pipe2(gate, O_CLOEXEC) == 0);
+    *ret = fork();
+    if (*ret == 0) {
+        char end;
+
+        close(gate[1]);
+        conn = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (connect(conn, (struct sockaddr *)&at, n) < 0)
+            _exit(1);
+        _exit(read(gate[0], &end, 1) != 0);
+    }
+    conn = accept(listener, NULL, NULL);
+    CHECK(*ret > 0 && conn >= 0);
+    close(listener);
+    close(gate[0]);
+    return conn;
+}
+
+/* Its number may be another process's by then: here it is that of the test. */
+TEST(a_peer_that_ended_is_not_known)
+{
+    int gate[2], status, peer, ignored = -1;
+    pid_t pid;
+
+    peer = accept_child(gate, &pid);
+    CHECK_INT(nested_check_peer(peer, pid, &e), 0);
+    if (getsockopt(peer, SOL_SOCKET, 77 /* SO_PEERPIDFD */, &ignored,
+                   &(socklen_t){ sizeof ignored }) < 0)
+        SKIP("this kernel has no SO_PEERPIDFD");
+    close(ignored);
+    close(gate[1]);
+    while (waitid(P_PID, (id_t)pid, &(siginfo_t){ 0 }, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+        ;
+    CHECK(nested_check_peer(peer, getpid(), &e) < 0);
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(nested_check_peer(peer, getpid(), &e) < 0);
+    close(peer);
 }
