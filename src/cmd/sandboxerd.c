@@ -16,6 +16,7 @@
 
 #include "daemon/agent_recipes.h"
 #include "daemon/certificate.h"
+#include "base/fault_point.h"
 #include "base/log.h"
 #include "base/own.h"
 #include "domain/config/annotate.h"
@@ -449,6 +450,7 @@ static int split_monitor(struct daemon *d)
         close(d->grants);
         exit(control_plane(d, pair[0], self));
     }
+    fault_point("daemon.split");
     close(pair[0]);
     certificate_done(&d->certificate);
     keyring_free(d->keys);

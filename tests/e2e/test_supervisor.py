@@ -151,4 +151,27 @@ def a_supervisor_that_does_not_answer_is_said_so(c):
         wait_for(lambda: snapshot(d, box).status == 201, "the supervisor answers again")
 
 
+def state_of(process):
+    with open(f"/proc/{process.pid}/stat", encoding="ascii") as f:
+        return f.read().rpartition(")")[2].split()[0]
+
+
+@test
+def a_signal_before_it_listens_is_not_lost(c):
+    """The control plane may serve by then: the signal neither kills the supervisor nor is it forgotten."""
+    for sent in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        d = Daemon(c, name=sent.name.lower())
+        starting = Waiting(lambda d=d: d.spawn(SANDBOXER_STOP_AT="daemon.split:1"))
+        wait_for(lambda d=d: d.process and state_of(d.process) == "T", "it is split")
+        os.kill(d.process.pid, sent)
+        os.kill(d.process.pid, signal.SIGCONT)
+        serves = starting.join()
+        if sent == signal.SIGHUP:
+            check(serves, f"a daemon that is to read its configuration again does not serve\n{d.tail()}")
+            d.stop()
+        else:
+            equal(d.wait(), 0, f"the exit status after {sent.name}\n{d.tail()}\nstatus")
+            check("daemon.stopping" in d.log_path.read_text(), f"{sent.name} was not passed on\n{d.tail()}")
+
+
 main()

@@ -198,6 +198,28 @@ def the_earlier_end_is_shown_and_an_end_is_explained(c):
         d.destroy(box)
 
 
+# A child burns half a second, and nobody waits for it: its time is no process's afterwards.
+BURN = """
+import os, signal, time
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+if os.fork() == 0:
+    while time.process_time() < 0.5: pass
+    os._exit(0)
+try: os.wait()
+except ChildProcessError: print("burned")
+"""
+
+
+@test(only="root", because="a plain user's sandboxes may have no control group")
+def time_that_nobody_waits_for_counts(c):
+    """By the control group's counter, of whichever version: idleness is judged by it."""
+    with daemon(c) as d:
+        box = d.create()
+        equal(d.api.run(box, ["python3", "-c", BURN]).expect(200).json["stdout"], "burned\n", "its output")
+        used = d.api.get(f"/v1/sandboxes/{box}?usage=true").expect(200).json["usage"]["cpu_seconds"]
+        check(0.5 <= used < 60, f"{used} s were used")
+
+
 @test
 def what_is_used_is_not_idle(c):
     with daemon(c, idle=("10m", "1h", "4s")) as d:
