@@ -20,7 +20,7 @@ const struct status_meaning status_meanings[] = {
     { "1", "The daemon reports a failure that has no status of its own." },
     { "2",
       "What was asked for is wrong: an option, an argument, or a value that the daemon refuses." },
-    { "3", "There is no such thing, or it belongs to somebody else." },
+    { "3", "There is no such object, or it belongs to another owner." },
     { "4", "The state of the thing does not allow it." },
     { "5", "Not allowed, or not authenticated." },
     { "6", "Busy, as many as are allowed, or it took too long: trying again later may help." },

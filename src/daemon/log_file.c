@@ -22,7 +22,10 @@ static int open_log(const char *state, bool older, int flags, int *ret, struct e
     char path[PATH_MAX];
 
     if (!log_file_path(state, older, path, sizeof path))
-        return err_set(e, ERR_TOO_BIG, "the path of the log below %s is too long", state);
+        return err_set(e, ERR_TOO_BIG,
+                       "the path of the log below %.80s… is longer than %d bytes; choose a shorter "
+                       "state directory",
+                       state, PATH_MAX - 1);
     *ret = open(path, flags | O_NOFOLLOW | O_CLOEXEC, 0600);
     return *ret < 0 ? err_sys(e, "opening %s", path) : 0;
 }

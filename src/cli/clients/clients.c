@@ -67,7 +67,10 @@ int client_path(const struct client_program *c, enum client_scope scope, char *o
         n = snprintf(out, cap, "%s/%s", home[1] ? home : "", c->files[scope]);
     else
         return err_set(e, ERR_INVALID, "HOME is not set to an absolute path: use --project");
-    return n < (int)cap ? 0 : err_set(e, ERR_TOO_BIG, "the path in HOME is too long");
+    return n < (int)cap
+               ? 0
+               : err_set(e, ERR_TOO_BIG,
+                         "HOME leads to a path of more than %zu bytes: use --project", cap - 1);
 }
 
 /* --- JSON --- */
@@ -185,7 +188,7 @@ static int add_toml(const struct client_program *c, struct str text,
         (void)put_toml_text(&args, entry->arguments[i]);
     }
     if (buf_add_c(&args, ']') < 0)
-        return err_set(e, ERR_TOO_BIG, "the arguments are too long");
+        return err_set(e, ERR_TOO_BIG, "the arguments need more than %d MiB", JSON_EDIT_MAX >> 20);
     pairs[0].value = put_toml_text(&command, entry->command);
     pairs[1].value = buf_str(&args);
     return toml_edit_set(text, table, pairs, COUNT_OF(pairs), out, e);

@@ -80,7 +80,9 @@ static int set_config_path(struct config_file *f, const char *dir, const char *p
     slash = strrchr(f->path, '/');
     if (n >= (int)sizeof f->path || !slash ||
         !str_copy(str_from(slash + 1), f->name, sizeof f->name))
-        return err_set(e, ERR_TOO_BIG, "the path of %s is too long", path);
+        return err_set(e, ERR_TOO_BIG,
+                       "the path of %.80s… is longer than %d bytes, or its name than %d", path,
+                       PATH_MAX - 1, NAME_MAX);
     return 0;
 }
 
@@ -185,7 +187,9 @@ static int keep_backup(const struct config_file *f, char backup[static PATH_MAX]
         if (n >= (int)sizeof name ||
             snprintf(backup, PATH_MAX, "%.*s%s", (int)(strlen(f->path) - strlen(f->name)), f->path,
                      name) >= PATH_MAX)
-            return err_set(e, ERR_TOO_BIG, "%s: the name of its copy is too long", f->path);
+            return err_set(e, ERR_TOO_BIG,
+                           "%.80s…: the name of its copy would be longer than %d bytes", f->path,
+                           NAME_MAX);
         r = write_beside(f, name, buf_str(&f->text), 0600, &why);
         if (r >= 0 || has_text(f, name, buf_str(&f->text)))
             return 0;

@@ -477,7 +477,9 @@ int json_edit_set(struct str text, struct json_dialect d, const struct json_path
     if (r < 0)
         return r;
     if (depth == path->n && found_equals(&doc, &f, value))
-        return buf_add(out, text) < 0 ? err_set(e, ERR_TOO_BIG, "the text is too long") : 0;
+        return buf_add(out, text) < 0
+                   ? err_set(e, ERR_TOO_BIG, "the file is larger than %d MiB", JSON_EDIT_MAX >> 20)
+                   : 0;
     if (depth == path->n)
         replace_value(&doc, &f, value, out);
     else
@@ -503,7 +505,9 @@ int json_edit_remove(struct str text, struct json_dialect d, const struct json_p
     if (r < 0)
         return r;
     if (depth < path->n)
-        return buf_add(out, text) < 0 ? err_set(e, ERR_TOO_BIG, "the text is too long") : 0;
+        return buf_add(out, text) < 0
+                   ? err_set(e, ERR_TOO_BIG, "the file is larger than %d MiB", JSON_EDIT_MAX >> 20)
+                   : 0;
     cut_member(&doc, &f, out);
     r = check_edited(out, from, d, path, NULL, e);
     if (r < 0)

@@ -58,7 +58,10 @@ static int make_beside(const char *path, char out[static PATH_MAX], int *ret, st
 
     umask(mask);
     if (snprintf(out, PATH_MAX, "%s.XXXXXX", path) >= PATH_MAX)
-        return err_set(e, ERR_INVALID, "--write: the path is too long");
+        return err_set(e, ERR_INVALID,
+                       "--write: a new file beside %.80s… would have a path of more than %d bytes; "
+                       "name a shorter path",
+                       path, PATH_MAX - 1);
     *ret = mkostemp(out, O_CLOEXEC);
     if (*ret < 0)
         return err_sys(e, "--write %s: making a file beside it", path);

@@ -114,7 +114,11 @@ static int take_agent_directory(struct agent *a, const char *dir)
     if (!realpath(dir, real))
         return verb_misused(a->verb, "%s: %s", dir, strerror(errno));
     a->dir = arena_dup(&a->arena, str_from(real));
-    return a->dir ? 0 : verb_failed(a->verb, "%s: the path is too long", dir);
+    return a->dir ? 0
+                  : verb_failed(a->verb,
+                                "%.80s…: the path, the options and the recipes of agents together "
+                                "need more than %d KiB",
+                                dir, AGENT_MEMORY_MAX >> 10);
 }
 
 /* A copy of it would have more than a project. */

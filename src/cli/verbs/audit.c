@@ -23,7 +23,7 @@ const struct verb verb_audit_head = {
     .name = "audit head",
     .summary = "show the last event of the daemon's chain",
     .text = "Keep it on another machine: `audit verify --expect SEQ:DIGEST` then shows whether\n"
-            "events up to there were rewritten, also by somebody who has the daemon's key.\n"
+            "events up to there were rewritten, also by an attacker who has the daemon's key.\n"
             "\n"
             "  sandboxer audit head\n"
             "  sandboxer audit head -o json\n",

@@ -27,7 +27,9 @@ static int find_config_path(char *out, size_t cap, struct err *e)
         n = snprintf(out, cap, "%s/.config/sandboxer/sandboxer.yaml", home[1] ? home : "");
     else
         return err_set(e, ERR_INVALID, "neither HOME nor XDG_CONFIG_HOME is set: name a FILE");
-    return n < (int)cap ? 0 : err_set(e, ERR_TOO_BIG, "the path is too long: name a FILE");
+    return n < (int)cap
+               ? 0
+               : err_set(e, ERR_TOO_BIG, "the path is longer than %zu bytes: name a FILE", cap - 1);
 }
 
 static int make_config_parents(char *path, struct err *e)

@@ -426,8 +426,8 @@ const struct verb verb_daemon_restart = {
     .name = "daemon restart",
     .summary = "end the daemon and start it again; sandboxes continue",
     .text = "Changes of the configuration take effect with it. The configuration is checked\n"
-            "first: with one that is wrong the daemon goes on. Clients that follow a program or\n"
-            "events are cut off; what they follow goes on.\n"
+            "first: with an invalid one the daemon continues. Clients that follow a program or\n"
+            "events are cut off; programs and sandboxes continue.\n"
             "\n"
             "  sandboxer daemon restart\n",
     OPTIONS(stop_options, struct stop_options),
@@ -581,7 +581,8 @@ static int find_log(const struct api_call *c, char out[static PATH_MAX])
         return fail_daemon(c->verb, &e);
     return snprintf(out, PATH_MAX, "%s/sandboxerd.log", dir) < PATH_MAX
                ? 0
-               : verb_failed(c->verb, "the state directory's path is too long");
+               : verb_failed(c->verb, "the path of the log below %.80s… is longer than %d bytes",
+                             dir, PATH_MAX - 1);
 }
 
 static int run_daemon_logs(struct api_call *c, void *options_, int argc, char **argv)

@@ -108,7 +108,8 @@ static int find_workspace(struct setup *s, struct err *e)
                        "with --workspace DIR, or use --project",
                        s->client->title);
     if (!str_copy(dir, given, sizeof given))
-        return err_set(e, ERR_TOO_BIG, "--workspace: the path is too long");
+        return err_set(e, ERR_TOO_BIG, "--workspace: the path is longer than %d bytes",
+                       PATH_MAX - 1);
     if (usual && (!value || !dir.n || str_eq(dir, STR(".")) || str_eq(dir, str_from(usual)))) {
         snprintf(s->workspace, sizeof s->workspace, "%s%s", usual, access);
         return 0;

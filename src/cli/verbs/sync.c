@@ -56,7 +56,7 @@ static int sync_interactively(const struct api_call *c, const struct sync_option
                                      "--accept-all and -o");
     if (isatty(STDIN_FILENO) != 1)
         return verb_misused(c->verb,
-                            "--interactive asks on a terminal, and stdin is none; "
+                            "--interactive asks on a terminal, and stdin is not one; "
                             "--dry-run lists the changes, --accept PATH selects held ones");
     status = review_interactively(&r, &left);
     if (status == 0 && left)

@@ -347,7 +347,10 @@ static int write_proposal_texts(struct learn_proposal *p, bool programs, struct 
     if (r >= 0)
         r = write_proposal_yaml(buf_str(&json), a, &p->text, e);
     if (r >= 0 && p->base.document && yaml_text(&p->base_text, p->base.document) < 0)
-        r = err_set(e, ERR_TOO_BIG, "the policy to compare with is too large");
+        r = err_set(
+            e, ERR_TOO_BIG,
+            "the policy to compare with is larger than %d MiB when its defaults are written out",
+            EGRESS_JSON_BYTES_MAX >> 20);
     return r;
 }
 
