@@ -144,6 +144,7 @@ def mistakes_are_named(c):
     p("codex", "--name", "Not A Name").expect(2, says="--name")
     p("codex", "--workspace", "nowhere").expect(2, says="--workspace: nowhere: No such file")
     p("codex", "--workspace", "/etc/passwd:ro").expect(2, says="not a directory")
+    p("codex", "--workspace", "/" + "x" * 4095).expect(2, says="the path is longer than 4095 bytes")
     c.mkdir(c.dir / "${HOME}")
     p("gemini", "--workspace", str(c.dir / "${HOME}")).expect(2, says="'\\$'")
     p("codex", "--allow", "a\nb").expect(2, says="control character")

@@ -8,7 +8,10 @@
 #include "domain/policy/protocol.h"
 
 /* Larger policies are not checked pairwise, which would take too long. */
-enum { HTTPS_PORT = 443, SCRATCH_MAX = 4 << 20, SIBLINGS_MAX = 256 };
+enum { HTTPS_PORT = 443, SCRATCH_MAX = 4 << 20, SIBLINGS_MAX = 256, DENIES_MAX = 256 };
+enum { COMPILE_WORK = 256 }; /* of one glob, in steps of glob_covered() */
+
+#define WILD "*?[{\\" /* characters of globs that are not literal */
 
 static int check_port(const struct policy_spot *s)
 {
@@ -29,6 +32,9 @@ struct reach {
     const char *method;
     const char *path; /* NULL: every path */
     bool crosses;     /* the path is an endpoint's, whose wildcards match across parts */
+    /* Paths of deny rules for the method that could deny a part of it. */
+    const char *denied[DENIES_MAX];
+    size_t n;
 };
 
 static bool is_every(const char *text, const char *every)
@@ -45,39 +51,78 @@ static bool covers_method(const char *deny, const char *allow)
            (strcasecmp(deny, "GET") == 0 && strcasecmp(allow, "HEAD") == 0);
 }
 
-/* Whether the one pattern provably covers every path of the other; false also if in doubt. */
-static bool covers_path(const char *deny, const struct reach *r)
+/* Whether the texts before the first wildcards leave open that a path matches both. */
+static bool can_meet(const char *a, const char *b)
 {
-    const char *allow = r->path;
-    AUTO(arena_done) struct arena scratch = ARENA_INIT(SCRATCH_MAX);
-    struct str below, text;
-    const struct glob *d, *a;
+    size_t n = strcspn(a, WILD), m = strcspn(b, WILD);
 
-    if (is_every(deny, "/**") || (allow && !r->crosses && strcmp(deny, allow) == 0))
-        return true;
-    if (!allow || glob_compile(str_from(deny), GLOB_PARTS_WIDE, '/', &scratch, &d, NULL) < 0 ||
-        glob_compile(str_from(allow), GLOB_PARTS, '/', &scratch, &a, NULL) < 0)
-        return false;
-    if (glob_is_literal(a))
-        return glob_match(d, glob_prefix(a));
-    below = str_from(deny);
+    return strncasecmp(a, b, n < m ? n : m) == 0;
+}
+
+/* Whether the one is X and ** behind it, and the other begins with X and has its wildcards
+ * behind it. */
+static bool covers_below(const char *deny, const char *allow)
+{
+    struct str below = str_from(deny);
+
     if (!str_ends(below, STR("/**")))
         return false;
     below.n -= STR("**").n;
-    text = glob_prefix(a);
-    return !strpbrk(deny, "?[{\\") && memchr(deny, '*', below.n) == NULL && text.n >= below.n &&
-           strncasecmp(text.p, below.p, below.n) == 0;
+    return strcspn(deny, WILD) == below.n && strcspn(allow, WILD) >= below.n &&
+           strncasecmp(allow, deny, below.n) == 0;
 }
 
-static bool denies_all(const struct egress_endpoint *ep, const struct reach *r)
+/* Whether one rule of the endpoint covers the reach by itself; notes the others that could cover a
+ * part of it. */
+static bool denies_all(const struct egress_endpoint *ep, struct reach *r)
 {
     const struct egress_rule *denies = ep->deny_rules.p;
 
-    for (size_t i = 0; i < ep->deny_rules.n; i++)
-        if (!denies[i].query_ && covers_method(denies[i].method, r->method) &&
-            covers_path(denies[i].path, r))
+    for (size_t i = 0; i < ep->deny_rules.n; i++) {
+        const char *path = denies[i].path;
+
+        if (denies[i].query_ || !covers_method(denies[i].method, r->method))
+            continue;
+        if (is_every(path, "/**") || (r->path && !r->crosses && strcmp(path, r->path) == 0) ||
+            (r->path && covers_below(path, r->path)))
             return true;
+        if (r->n < DENIES_MAX && (!r->path || can_meet(path, r->path)))
+            r->denied[r->n++] = path;
+    }
     return false;
+}
+
+/* Compiles one glob; false without memory, or without work left. */
+static bool compile_reach_path(const struct policy_spot *s, const char *path,
+                               enum glob_dialect dialect, struct arena *scratch,
+                               const struct glob **ret)
+{
+    if (*s->work < COMPILE_WORK)
+        return false;
+    *s->work -= COMPILE_WORK;
+    return glob_compile(str_from(path), dialect, '/', scratch, ret, NULL) >= 0;
+}
+
+/* Whether the noted rules together provably cover every path of the reach; false also if in doubt.
+ * Deny rules match a path in either case: a path as it is written is one of the readings that all
+ * must be allowed (judge_http.c). */
+static bool covers_together(const struct policy_spot *s, const struct reach *r)
+{
+    AUTO(arena_done) struct arena scratch = ARENA_INIT(SCRATCH_MAX);
+    const struct glob *by[DENIES_MAX], *allow;
+    bool every = is_every(r->path, "/**");
+
+    if (r->n == 0 ||
+        !compile_reach_path(s, every ? "/**" : r->path,
+                            r->crosses && !every ? GLOB_PLAIN : GLOB_PARTS, &scratch, &allow))
+        return false;
+    for (size_t i = 0; i < r->n; i++) {
+        if (!compile_reach_path(s, r->denied[i], GLOB_PARTS_WIDE, &scratch, &by[i]))
+            return false;
+        if (glob_is_literal(allow) && glob_match(by[i], glob_prefix(allow)))
+            return true;
+    }
+    return !glob_is_literal(allow) && glob_covered(allow, by, r->n, s->work);
 }
 
 static bool has_ports_of(const struct egress_endpoint *ep, const struct egress_endpoint *other)
@@ -133,19 +178,20 @@ static bool lasts_for_all(const struct egress_entry *entry)
 }
 
 static bool denied_in(const struct policy_spot *s, const struct egress_entry *entry,
-                      const struct reach *r)
+                      struct reach *r)
 {
     const struct egress_endpoint *all = entry->endpoints.p;
 
     for (size_t i = 0; i < entry->endpoints.n; i++)
-        if (all[i].deny_rules.n && goes_with(&all[i], s->ep) && denies_all(&all[i], r))
+        if (all[i].deny_rules.n && &all[i] != s->ep && goes_with(&all[i], s->ep) &&
+            denies_all(&all[i], r))
             return true;
     return false;
 }
 
-/* Whether a single deny rule covers the reach: of the endpoint, of another endpoint of its entry,
- * or of an entry that applies to every program permanently. */
-static bool is_denied(const struct policy_spot *s, const struct reach *r)
+/* Whether deny rules cover the reach: of the endpoint, of other endpoints of its entry, and of
+ * entries that apply to every program permanently. */
+static bool is_denied(const struct policy_spot *s, struct reach *r)
 {
     const struct egress_entry *entries = s->policy->network_policies.p;
     size_t siblings = 0;
@@ -154,13 +200,11 @@ static bool is_denied(const struct policy_spot *s, const struct reach *r)
         return true;
     for (size_t i = 0; i < s->policy->network_policies.n; i++)
         siblings += entries[i].endpoints.n;
-    if (siblings > SIBLINGS_MAX)
-        return false;
-    for (size_t i = 0; i < s->policy->network_policies.n; i++)
+    for (size_t i = 0; i < s->policy->network_policies.n && siblings <= SIBLINGS_MAX; i++)
         if (((&entries[i] == s->entry && !s->ep->binaries.n) || lasts_for_all(&entries[i])) &&
             denied_in(s, &entries[i], r))
             return true;
-    return false;
+    return covers_together(s, r);
 }
 
 static bool is_outside(const struct egress_endpoint *ep, const char *path)

@@ -12,6 +12,8 @@
 #include "domain/policy/path.h"
 #include "domain/policy/protocol.h"
 
+enum { PASSABLE_WORK_MAX = 8 << 20 }; /* a fraction of a second */
+
 /* Ranges that no list of addresses may contain, as the format requires. A single address of them
  * can be an endpoint's host, and then also be in its list. */
 static const char *const never[] = {
@@ -420,6 +422,52 @@ static int check_entries(struct policy_spot *s)
     return r;
 }
 
+/* Whether the range has a public address that none of the prefixes has. */
+static bool leaves_public(const struct prefix *range, const struct prefix *denied, size_t n)
+{
+    struct prefix half = *range;
+    bool divided = false;
+
+    for (size_t i = 0; i < n; i++) {
+        if (denied[i].bits <= range->bits && prefix_has(&denied[i], &range->base))
+            return false;
+        divided |= denied[i].bits > range->bits && prefix_has(range, &denied[i].base);
+    }
+    if (!divided || prefix_lacks_public(range))
+        return !prefix_lacks_public(range);
+    half.bits++;
+    if (leaves_public(&half, denied, n))
+        return true;
+    half.base.bytes[range->bits / 8] |= (uint8_t)(0x80 >> range->bits % 8);
+    return leaves_public(&half, denied, n);
+}
+
+bool policy_denies_public_(const struct json_strs *list)
+{
+    static const struct prefix families[] = { { .base.v6 = false }, { .base.v6 = true } };
+    struct prefix denied[EGRESS_ADDRESSES_MAX];
+    size_t n = 0;
+
+    for (size_t i = 0; i < list->n && n < COUNT_OF(denied); i++)
+        n += prefix_parse(str_from(list->p[i]), &denied[n]);
+    for (size_t i = 0; i < COUNT_OF(families); i++)
+        if (leaves_public(&families[i], denied, n))
+            return false;
+    return true;
+}
+
+/* Whether a direct connection to one of the addresses can be allowed. */
+static bool allows_some(const struct json_strs *list)
+{
+    struct prefix p;
+
+    for (size_t i = 0; i < list->n; i++)
+        if (prefix_parse(str_from(list->p[i]), &p) &&
+            (prefix_is_single(&p) || !prefix_lacks_public(&p)))
+            return true;
+    return false;
+}
+
 static int check_denied(const struct policy_spot *s)
 {
     const struct json_strs *list = &s->policy->unlisted.denied_ips;
@@ -429,13 +477,19 @@ static int check_denied(const struct policy_spot *s)
         if (!prefix_parse(str_from(list->p[i]), &p))
             return spot_fail(s, "unlisted.denied_ips",
                              "must be addresses or prefixes, such as 192.0.2.0/24");
-    return 0;
+    if (s->policy->unlisted.access != EGRESS_UNLISTED_PUBLIC ||
+        allows_some(&s->policy->unlisted.allowed_ips) || !policy_denies_public_(list))
+        return 0;
+    return spot_fail(
+        s, "unlisted.denied_ips",
+        "deny every address that access: public allows; narrow them, or omit unlisted");
 }
 
 int egress_check(struct egress_policy *p, struct egress_places places, struct arena *a,
                  struct err *e)
 {
-    struct policy_spot s = { .policy = p, .places = places, .arena = a, .e = e };
+    size_t work = PASSABLE_WORK_MAX;
+    struct policy_spot s = { .policy = p, .places = places, .arena = a, .e = e, .work = &work };
     int r;
 
     p->notes = (struct json_strs){ 0 };

@@ -265,9 +265,10 @@ static int take_lists(struct lists *l, struct json_strs allow_out, struct json_s
         r = add_denied(l, deny_out.p[i], e);
     for (size_t i = 0; i < allow_out.n && r >= 0; i++)
         r = add_allowed(l, allow_out.p[i], a, e);
-    l->p->unlisted.access = l->public ? EGRESS_UNLISTED_PUBLIC : EGRESS_UNLISTED_DENY;
     l->p->unlisted.allowed_ips = (struct json_strs){ l->allowed, l->n_allowed };
     l->p->unlisted.denied_ips = (struct json_strs){ l->denied, l->n_denied };
+    l->public &= !policy_denies_public_(&l->p->unlisted.denied_ips); /* denyOut may deny all */
+    l->p->unlisted.access = l->public ? EGRESS_UNLISTED_PUBLIC : EGRESS_UNLISTED_DENY;
     if (l->entry->endpoints.n == 0)
         l->p->network_policies.n = 0;
     if (r >= 0 && l->n_allowed + l->n_denied > EGRESS_ADDRESSES_MAX)

@@ -4,36 +4,9 @@
 #include <strings.h>
 
 #include "base/own.h"
+#include "domain/policy/glob_program.h"
 
-/* A pattern is compiled to a small program whose states are all followed at once. One character of
- * a pattern needs at most three operations, "**" a few more. */
-enum { OPS_MAX = 4 * GLOB_BYTES_MAX, RANGES_MAX = GLOB_BYTES_MAX, WORDS = OPS_MAX / 64 };
-
-enum op_kind { OP_CHAR, OP_ANY, OP_PART, OP_CLASS, OP_SPLIT, OP_JUMP, OP_MATCH };
-
-struct glob_op {
-    enum op_kind kind;
-    uint32_t a, b; /* CHAR: the character; CLASS: first range and count; SPLIT, JUMP: targets */
-    bool negated;  /* CLASS */
-};
-
-struct glob_range {
-    uint32_t lo, hi;
-};
-
-struct glob {
-    const struct glob_op *ops;
-    size_t n;
-    const struct glob_range *ranges;
-    uint32_t separator;
-    bool parts, wide;
-    struct str prefix;
-    bool literal;
-};
-
-struct state_set {
-    uint64_t words[WORDS];
-};
+enum { RANGES_MAX = GLOB_BYTES_MAX };
 
 /* Returns the next character, or a value above all characters for a byte that begins none. */
 static uint32_t next_char(struct str *s)
@@ -66,7 +39,7 @@ struct glob_parser {
     bool parts, wide; /* of the dialect */
     char separator;
     unsigned depth; /* of braces */
-    struct glob_op ops[OPS_MAX];
+    struct glob_op ops[GLOB_OPS_MAX];
     struct glob_range ranges[RANGES_MAX];
     size_t n, range_count;
     bool full;
@@ -75,7 +48,7 @@ struct glob_parser {
 
 static size_t emit_op(struct glob_parser *p, enum op_kind kind, uint32_t a, uint32_t b)
 {
-    if (p->n == OPS_MAX) {
+    if (p->n == GLOB_OPS_MAX) {
         p->full = true;
         return 0;
     }
@@ -359,7 +332,8 @@ int glob_compile(struct str pattern, enum glob_dialect dialect, char separator, 
     emit_op(p, OP_MATCH, 0, 0);
     if (p->full)
         return err_set(e, ERR_INVALID,
-                       "needs more than %d steps; use fewer wildcards and alternatives", OPS_MAX);
+                       "needs more than %d steps; use fewer wildcards and alternatives",
+                       GLOB_OPS_MAX);
     return build_glob(p, pattern, a, ret, e);
 }
 
@@ -373,20 +347,14 @@ bool glob_is_literal(const struct glob *g)
     return g->literal;
 }
 
-static bool state_set_has(const struct state_set *s, size_t i)
+void glob_states_add_(const struct glob *g, uint64_t *states, size_t at)
 {
-    return s->words[i / 64] >> (i % 64) & 1;
-}
-
-/* Adds a state and the states that it reaches without a character. */
-static void state_set_add(const struct glob *g, struct state_set *s, size_t at)
-{
-    while (!state_set_has(s, at)) {
+    while (!glob_states_have_(states, at)) {
         const struct glob_op *op = &g->ops[at];
 
-        s->words[at / 64] |= (uint64_t)1 << (at % 64);
+        states[at / 64] |= (uint64_t)1 << (at % 64);
         if (op->kind == OP_SPLIT)
-            state_set_add(g, s, op->b);
+            glob_states_add_(g, states, op->b);
         if (op->kind != OP_SPLIT && op->kind != OP_JUMP)
             return;
         at = op->a;
@@ -420,43 +388,42 @@ static bool op_takes_as_is(const struct glob *g, const struct glob_op *op, uint3
     }
 }
 
-static bool op_takes(const struct glob *g, const struct glob_op *op, uint32_t c)
+bool glob_op_takes_(const struct glob *g, const struct glob_op *op, uint32_t c)
 {
     bool letter = c < 0x80 && (c | 0x20) >= 'a' && (c | 0x20) <= 'z';
 
     return op_takes_as_is(g, op, c) || (g->wide && letter && op_takes_as_is(g, op, c ^ 0x20));
 }
 
-static void state_set_step(const struct glob *g, const struct state_set *from, uint32_t c,
-                           struct state_set *to)
+void glob_states_step_(const struct glob *g, const uint64_t *from, uint32_t c, uint64_t *to)
 {
-    for (size_t w = 0; w <= g->n / 64; w++)
-        for (uint64_t bits = from->words[w]; bits; bits &= bits - 1) {
+    for (size_t w = 0; w < glob_words_(g); w++)
+        for (uint64_t bits = from[w]; bits; bits &= bits - 1) {
             size_t at = w * 64 + (size_t)__builtin_ctzll(bits);
 
-            if (op_takes(g, &g->ops[at], c))
-                state_set_add(g, to, at + 1);
+            if (glob_op_takes_(g, &g->ops[at], c))
+                glob_states_add_(g, to, at + 1);
         }
 }
 
 bool glob_match(const struct glob *g, struct str text)
 {
-    struct state_set now, next;
-    size_t used = (g->n / 64 + 1) * sizeof now.words[0];
+    uint64_t now[GLOB_WORDS], next[GLOB_WORDS];
+    size_t used = glob_words_(g) * sizeof now[0];
 
     if (g->wide ? text.n < g->prefix.n || strncasecmp(text.p, g->prefix.p, g->prefix.n) != 0
                 : !str_starts(text, g->prefix))
         return false;
     if (g->literal)
         return text.n == g->prefix.n;
-    memset(&now, 0, used);
-    state_set_add(g, &now, 0);
+    memset(now, 0, used);
+    glob_states_add_(g, now, 0);
     while (text.n) {
-        memset(&next, 0, used);
-        state_set_step(g, &now, next_char(&text), &next);
-        memcpy(&now, &next, used);
+        memset(next, 0, used);
+        glob_states_step_(g, now, next_char(&text), next);
+        memcpy(now, next, used);
     }
-    return state_set_has(&now, g->n - 1);
+    return glob_states_have_(now, g->n - 1);
 }
 
 /* Characters where a set can begin: its least one, and those behind the ends of other sets. */
@@ -483,7 +450,7 @@ static bool ops_meet(const struct glob *a, const struct glob_op *x, const struct
     for (int side = 0; side < 2; side++)
         for (size_t i = 0, n; (n = side ? first_chars(b, y, i, c) : first_chars(a, x, i, c)); i++)
             for (size_t k = 0; k < n; k++)
-                if (op_takes(a, x, c[k]) && op_takes(b, y, c[k]))
+                if (glob_op_takes_(a, x, c[k]) && glob_op_takes_(b, y, c[k]))
                     return true;
     return false;
 }

@@ -48,4 +48,9 @@ bool glob_is_literal(const struct glob *g);
 /* Whether some text matches both. Allocates temporarily. */
 bool glob_overlap(const struct glob *a, const struct glob *b);
 
+/* Whether every text that matches `a` matches one of the others; also false if a text could decide
+ * that cannot occur, and if the search takes more steps than *work, from which they are subtracted,
+ * or more than a few thousand states. Allocates temporarily. */
+bool glob_covered(const struct glob *a, const struct glob *const *by, size_t n, size_t *work);
+
 #endif

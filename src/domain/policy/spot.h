@@ -12,6 +12,7 @@ struct policy_spot {
     struct egress_places places;
     struct arena *arena;
     struct err *e;
+    size_t *work;               /* left for check_passable.c, in steps of glob_covered() */
     struct egress_entry *entry; /* NULL: the policy itself */
     struct egress_endpoint *ep; /* NULL: the entry itself */
 };
@@ -40,6 +41,9 @@ int policy_check_rules_(const struct policy_spot *s);    /* rules for requests *
 int policy_check_enforced_(const struct policy_spot *s); /* last check of an endpoint */
 int policy_check_middlewares_(const struct policy_spot *s);
 int policy_check_overlaps_(const struct policy_spot *s); /* endpoints that disagree */
+
+/* Whether the prefixes together have every public address. */
+bool policy_denies_public_(const struct json_strs *list);
 
 /* Sets the ports in the form of a document; -ERR_TOO_BIG without memory. */
 int egress_ports_put_(struct egress_endpoint *ep, const uint16_t *ports, size_t n, struct arena *a);

@@ -228,6 +228,26 @@ TEST(endpoints_that_let_nothing_through)
           "rules: allow no request: deny" },
         { RULE_OF("{method: GET, path: '/x/*/y'}", "{path: '/x/**'}"),
           "rules: allow no request: deny" },
+        /* Only together: */
+        { RULE_OF("{method: GET, path: '/x/**'}", "{path: /x}, {path: '/X/*'}, {path: '/x/*/**'}"),
+          "rules: allow no request: deny_rules deny everything" },
+        { RULE_OF("{method: GET, path: '/{a,b}/*'}",
+                  "{path: '/a/**', method: '*'}, {path: '/[b-c]/*', method: GET}"),
+          "rules: allow no request: deny" },
+        { RULE_OF("{method: HEAD, path: '/v?'}", "{path: '/v[0-9]'}, {path: '/v[!0-9]'}"),
+          "rules: allow no request: deny" },
+        { RULE_OF("{method: GET, path: '/*/x'}", "{path: '/a*/x'}, {path: '/[!a]*/x'}, "
+                                                 "{path: '//x'}"),
+          "rules: allow no request: deny" },
+        { PRESET("full", "{path: '/'}, {path: '/*'}, {path: '/*/**'}"),
+          "deny_rules: deny everything" },
+        { PRESET("read-only",
+                 "{method: GET, path: '/a/**'}, {method: OPTIONS}, {path: '/[!a]*/**'}, "
+                 "{path: '/a?*/**'}, {path: '/'}, {path: '//**'}"),
+          "deny_rules: deny everything" },
+        { "{host: a.b, port: 1, protocol: rest, path: /a*, access: full, deny_rules: "
+          "[{path: /a*}, {path: '/a*/**'}]}",
+          "deny_rules: deny everything" },
         { "{host: a.b, port: 1, protocol: rest, rules: [{allow: {method: TRACE, path: /x}}, "
           "{allow: {method: connect, path: /x}}]}",
           "rules: allow no request: CONNECT and TRACE" },
@@ -249,6 +269,12 @@ TEST(endpoints_that_let_nothing_through)
         PRESET("full", "{method: GET}"),
         PRESET("read-only", "{method: GET}"),
         PRESET("read-only", "{path: '/**', method: POST}"),
+        PRESET("full", "{path: '/'}, {path: '/*'}, {path: '/*/*'}"),
+        PRESET("full", "{path: '/'}, {path: '/*'}, {path: '/*/**', method: GET}"),
+        PRESET("full", "{path: '/'}, {path: '/*'}, {path: '/*/**', query: {x: y}}"),
+        RULE_OF("{method: GET, path: '/x/**'}", "{path: '/x/*'}, {path: '/x/*/*'}"),
+        RULE_OF("{method: GET, path: '/x/**'}", "{path: /x}, {path: '/x/?*'}, {path: '/x/?*/**'}"),
+        RULE_OF("{method: GET, path: '/v?'}", "{path: '/v[0-9]'}, {path: '/v[!0-9_]'}"),
         RULE_OF("{method: GET, path: /x}", "{path: /x/y}"),
         RULE_OF("{method: '*', path: /x}", "{path: /x, method: GET}"),
         RULE_OF("{method: GET, path: '/x/**'}", "{path: '/x/y/**'}"),
@@ -270,7 +296,8 @@ TEST(endpoints_that_let_nothing_through)
     }
     for (size_t i = 0; i < COUNT_OF(good); i++) {
         snprintf(text, sizeof text, "    - %s\n", good[i]);
-        CHECK_OK(policy_try(with_endpoints(text), &p, &e), e);
+        if (policy_try(with_endpoints(text), &p, &e) < 0)
+            FAIL("%s: %s", good[i], e.msg);
     }
 }
 
@@ -285,6 +312,20 @@ TEST(endpoints_that_deny_all_of_each_other)
         { "    - {host: a.b, ports: [80, 82], protocol: rest, access: read-only}\n"
           "    - {host: a.b, ports: [80, 81], protocol: rest, rules: [{allow: {method: POST, path: "
           "/x}}], deny_rules: [{method: GET}, {method: OPTIONS}]}\n",
+          NULL },
+        { "    - {host: a.b, port: 80, protocol: rest, rules: [{allow: {method: GET, path: "
+          "'/x/**'}}], "
+          "deny_rules: [{path: '/x/*'}]}\n"
+          "    - {host: a.b, ports: [80, 81], protocol: rest, access: read-only, deny_rules: "
+          "[{path: "
+          "'/x/*/**'}]}\n",
+          "endpoints[0].rules: allow no request: deny_rules deny everything that it allows" },
+        { "    - {host: a.b, port: 80, protocol: rest, rules: [{allow: {method: GET, path: "
+          "'/x/**'}}], "
+          "deny_rules: [{path: '/x/*'}]}\n"
+          "    - {host: a.b, port: 80, path: '/x/**', protocol: rest, access: read-only, "
+          "deny_rules: "
+          "[{path: '/x/*/**'}]}\n",
           NULL },
         { "    - {host: c.b, port: 80, protocol: rest, access: read-only}\n"
           "    - {host: '*.b.c', port: 80, protocol: rest, rules: [{allow: {method: POST, path: "
@@ -362,6 +403,61 @@ TEST(entries_that_deny_all_of_each_other)
             FAIL("%zu: %d %s", i, r, e.msg);
     }
 #undef DENYING
+}
+
+TEST(addresses_that_are_all_denied)
+{
+#define PUBLIC(more) "version: 1\nunlisted: {access: public, " more "}\n"
+    static const struct {
+        const char *policy;
+        bool refused;
+    } rows[] = {
+        { PUBLIC("denied_ips: [0.0.0.0/0, '::/0']"), true },
+        { PUBLIC("denied_ips: ['::/0', 128.0.0.0/1, 0.0.0.0/2, 64.0.0.0/2]"), true },
+        { PUBLIC("denied_ips: [0.0.0.0/0, '2000::/3']"), true }, /* no other address is public */
+        { PUBLIC("denied_ips: [0.0.0.0/0, '::/0'], allowed_ips: [10.0.0.0/8]"), true },
+        { PUBLIC("denied_ips: [0.0.0.0/0, '::/0'], allowed_ips: [10.0.0.1]"), false },
+        { PUBLIC("denied_ips: [0.0.0.0/0, '::/0'], allowed_ips: [8.8.8.0/24]"), false },
+        { PUBLIC("denied_ips: [0.0.0.0/0]"), false },
+        { PUBLIC("denied_ips: ['::/0']"), false },
+        { PUBLIC("denied_ips: ['::/0', 128.0.0.0/1, 0.0.0.0/2, 64.0.0.0/3]"), false },
+        { "version: 1\nunlisted: {access: deny, denied_ips: [0.0.0.0/0, '::/0']}\n", false },
+    };
+    struct egress_policy p;
+    struct err e;
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        int r = policy_try(rows[i].policy, &p, &e);
+
+        if (!rows[i].refused)
+            CHECK_OK(r, e);
+        else if (r != -ERR_INVALID ||
+                 !strstr(e.msg, "unlisted.denied_ips: deny every address that access: public"))
+            FAIL("%s: %d %s", rows[i].policy, r, e.msg);
+    }
+#undef PUBLIC
+}
+
+/* The comparisons of all rules together are bounded. */
+TEST(many_rules_that_deny_in_parts_are_checked_soon)
+{
+    struct buf text = BUF_INIT(1 << 20);
+    struct egress_policy p;
+    struct err e;
+
+    CHECK(buf_add(&text, STR(HEAD)) == 0);
+    for (int i = 0; i < 10; i++) {
+        CHECK(buf_addf(&text, "    - {host: a.b, port: 1, protocol: rest, rules: [") == 0);
+        for (int k = 0; k < 200; k++)
+            CHECK(buf_addf(&text, "%s{allow: {method: GET, path: '/*a*b*c*%d*/**'}}", k ? ", " : "",
+                           k) == 0);
+        CHECK(buf_addf(&text, "], deny_rules: [") == 0);
+        for (int k = 0; k < 200; k++)
+            CHECK(buf_addf(&text, "%s{path: '/*b*c*a*?*%d*/**'}", k ? ", " : "", k) == 0);
+        CHECK(buf_addf(&text, "]}\n") == 0);
+    }
+    CHECK_OK(policy_try(text.p, &p, &e), e);
+    buf_done(&text);
 }
 
 /* Beside others that allow something, it is only worth a note. */

@@ -135,6 +135,22 @@ TEST(lists_that_close_everything_but)
     CHECK_STR(str_from(dial_text(&p, "8.8.4.4:53", "8.8.4.4")), "denied policy_denied");
 }
 
+/* A policy that is written so is refused, because it says `public`. */
+TEST(lists_that_close_everything_in_parts)
+{
+    struct egress_policy p;
+    struct err e;
+
+    CHECK_OK(egress_from_lists((struct json_strs){ 0 }, STRS("0.0.0.0/1", "128.0.0.0/1", "::/0"),
+                               true, policies_arena(), &p, &e),
+             e);
+    CHECK_INT(p.unlisted.access, EGRESS_UNLISTED_DENY);
+    CHECK_OK(egress_from_lists((struct json_strs){ 0 }, STRS("0.0.0.0/1", "::/0"), true,
+                               policies_arena(), &p, &e),
+             e);
+    CHECK_INT(p.unlisted.access, EGRESS_UNLISTED_PUBLIC);
+}
+
 TEST(lists_that_close_a_little)
 {
     struct egress_policy p;

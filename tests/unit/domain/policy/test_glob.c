@@ -203,3 +203,121 @@ TEST(overlaps)
                  rows[i].overlap ? "" : "not ");
     }
 }
+
+static bool is_covered(const struct glob *a, const struct glob *const *by, size_t n)
+{
+    size_t work = 1 << 20;
+
+    return glob_covered(a, by, n, &work);
+}
+
+TEST(patterns_that_others_cover_together)
+{
+    static const struct {
+        const char *a, *by[4];
+        bool covered;
+    } rows[] = {
+        { "/x/**", { "/x", "/x/*", "/x/*/**" }, true },
+        { "/x/**", { "/x", "/x/*" }, false },
+        { "/x/**", { "/x/?*", "/x/?*/**" }, false }, /* "/x/" */
+        { "/x", { "/X" }, true },
+        { "/[a-c]", { "/a", "/B", "/c" }, true },
+        { "/[a-d]", { "/a", "/b", "/c" }, false },
+        { "/[a-e]", { "/[a-c]" }, false },
+        { "/[a-z]", { "/[A-Z]" }, true },
+        { "/[a-z]", { "/[A-Y]" }, false },
+        { "/?", { "/[a-z]", "/[!a-z]" }, true },
+        { "/?", { "/[a-z]", "/[!a-zé]" }, false },
+        { "/[à-é]", { "/[à-ç]", "/[è-ê]" }, true },
+        { "/{a,b,c/**}", { "/[ab]", "/c/**" }, true },
+        { "/**", { "/", "/*", "/*/*" }, false },
+        { "/*", { "/a*", "/[!a]*" }, false }, /* "/" */
+        { "/*", { "/a*", "/[!a]*", "/" }, true },
+        { "/a", { 0 }, false },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct glob *by[4];
+        size_t n = 0;
+
+        for (; n < COUNT_OF(by) && rows[i].by[n]; n++)
+            by[n] = compiled(rows[i].by[n], GLOB_PARTS_WIDE, '/');
+        if (is_covered(compiled(rows[i].a, GLOB_PARTS, '/'), by, n) != rows[i].covered)
+            FAIL("'%s' should %sbe covered", rows[i].a, rows[i].covered ? "" : "not ");
+    }
+}
+
+/* Whether each short text of a small alphabet that matches `a` matches one of the others. */
+static bool covers_short_texts(const struct glob *a, const struct glob *const *by, size_t n,
+                               char text[8], size_t length, size_t most)
+{
+    static const char alphabet[] = "/aAbx";
+    bool matched = length == 0 || !glob_match(a, (struct str){ text, length });
+
+    for (size_t i = 0; i < n && !matched; i++)
+        matched = glob_match(by[i], (struct str){ text, length });
+    for (size_t i = 0; matched && length < most && i + 1 < sizeof alphabet; i++) {
+        text[length] = alphabet[i];
+        matched = covers_short_texts(a, by, n, text, length + 1, most);
+    }
+    return matched;
+}
+
+static const struct glob *random_glob(uint32_t *seed, enum glob_dialect dialect, char out[40])
+{
+    static const char *const pieces[] = {
+        "a", "b", "A", "*", "?", "[!a]", "[ab]", "/", "/*", "/**"
+    };
+    size_t n = 0;
+
+    out[n++] = '/';
+    for (uint32_t left = (*seed = *seed * 1664525 + 1013904223) >> 30; left > 0; left--) {
+        const char *piece;
+
+        *seed = *seed * 1664525 + 1013904223;
+        piece = pieces[(*seed >> 16) % COUNT_OF(pieces)];
+        memcpy(out + n, piece, strlen(piece));
+        n += strlen(piece);
+    }
+    out[n] = '\0';
+    return compiled(out, dialect, '/');
+}
+
+TEST(covered_is_what_no_text_refutes)
+{
+    uint32_t seed = 7;
+    unsigned count[2] = { 0 };
+
+    for (int i = 0; i < 6000; i++) {
+        char text[8], a_text[40], by_text[3][40];
+        const struct glob *by[3], *a;
+        bool covered, want;
+
+        a = random_glob(&seed, i % 2 ? GLOB_PARTS : GLOB_PLAIN, a_text);
+        for (size_t k = 0; k < COUNT_OF(by); k++)
+            by[k] = random_glob(&seed, GLOB_PARTS_WIDE, by_text[k]);
+        covered = is_covered(a, by, COUNT_OF(by));
+        want = covers_short_texts(a, by, COUNT_OF(by), text, 0, 5);
+        if (want && !covered) /* rarely a longer text decides */
+            want = covers_short_texts(a, by, COUNT_OF(by), text, 0, sizeof text);
+        if (covered != want)
+            FAIL("'%s' by '%s', '%s', '%s': should be %d", a_text, by_text[0], by_text[1],
+                 by_text[2], want);
+        count[covered]++;
+    }
+    CHECK(count[0] > 500 && count[1] > 500);
+}
+
+/* The sets of states would double with every character. */
+TEST(covering_is_given_up)
+{
+    const struct glob *a = compiled("/*a??????????????????", GLOB_PARTS, '/'),
+                      *by = compiled("/*b??????????????????", GLOB_PARTS_WIDE, '/');
+    const struct glob *parts[] = { by, by };
+    size_t work = 1 << 22, little = 100;
+
+    CHECK(!glob_covered(a, parts, 1, &work));
+    CHECK(work < 1 << 22);
+    CHECK(!glob_covered(a, &a, 1, &little));
+    CHECK_INT(little, 0);
+}
