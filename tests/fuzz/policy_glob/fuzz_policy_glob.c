@@ -216,6 +216,24 @@ static void compare(const struct glob *g, struct str pattern, struct str text,
     must(n.tries > TRIES_MAX || naive == glob_match(g, text));
 }
 
+/* Covered by the same pattern in another dialect: then the text cannot refute it. */
+static void check_covering(const struct glob *g, struct str pattern, struct str text,
+                           char separator)
+{
+    static const enum glob_dialect dialects[] = { GLOB_PARTS, GLOB_PLAIN, GLOB_PARTS_WIDE,
+                                                  GLOB_PLAIN_WIDE };
+    AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
+
+    for (size_t i = 0; i < COUNT_OF(dialects); i++) {
+        const struct glob *other;
+        size_t work = 1 << 14;
+
+        if (glob_compile(pattern, dialects[i], separator, &a, &other, NULL) >= 0 &&
+            glob_covered(g, &other, 1, &work))
+            must(!glob_match(g, text) || glob_match(other, text));
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     AUTO(arena_done) struct arena a = ARENA_INIT(1 << 20);
@@ -237,5 +255,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         must(glob_overlap(g, g));
     }
     compare(g, pattern, text, dialect, separator);
+    check_covering(g, pattern, text, separator);
     return 0;
 }
