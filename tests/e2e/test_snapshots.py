@@ -180,7 +180,7 @@ def a_diff_against_a_snapshot(c):
                                        ("changed", "file", "root/d/same"), ("changed", "link", "root/d/l"),
                                        ("deleted", "-", "root/d/e"), ("deleted", "-", "srv/n")], "against a newer one")
         d.api.get(f"/v1/sandboxes/{box}/diff?snapshot=none").expect(404, code="not_found")
-        text = Client(d)("diff", box, "then").expect(0).text
+        text = Client(d)("diff", box, snap).expect(0).text
         check("deleted" in text and "root/d/e/x" in text, text)
 
 
@@ -225,12 +225,13 @@ def what_a_sandbox_was_given_stays_its_own(c):
         cli = Client(d)
         box = d.create(env={"API_KEY": secret})
         check(knows(box), "the one that it was given to has it")
-        for copy in (*cli.lines("fork", box, "-n", "2", "-q"), cli("restore", snapshot(d, box, name="one")["name"], "-q").expect(0).text):
+        snap = cli("snapshot", box, "-q", "--name", "one").expect(0).text
+        for copy in (*cli.lines("fork", box, "-n", "2", "-q"), cli("restore", snap, "-q").expect(0).text):
             check(not knows(copy), "a copy has it")
             again = d.api.post(f"/v1/sandboxes/{copy}/fork", {"count": 1}).expect(201).json["sandboxes"][0]["sandbox_id"]
             check(not knows(again), "a copy of a copy has it")
         path = c.dir / "one.snapshot"
-        cli("snapshots", "export", "one", path).expect(0)
+        cli("snapshots", "export", snap, path).expect(0)
         plain = subprocess.run(["zstd", "-dcq", path], capture_output=True, check=True).stdout
         check(len(plain) > 1000 and secret.encode() not in plain, "a file that is moved has it")
         check(knows(cli("fork", box, "--keep-env", "-q").expect(0).text), "one that was to have it")

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from client import Client
 from daemon import Daemon
-from harness import PLAIN, check, equal, main, test, wait_for
+from harness import BUILD, PLAIN, check, equal, main, test, wait_for
 from tcp import EVERYTHING, Tcp, free_port, serving
 
 NOBODY = PLAIN + 1
@@ -137,6 +137,51 @@ def nobody_counts_as_another(c):
 
 
 # ---- filling, delaying, starving ----
+
+def build(api, name):
+    """A template of E2B's interface: its id."""
+    made = api.post("/v3/templates", {"name": name}, X_API_KEY=api.token).expect(202).json
+    place = f"/templates/{made['templateID']}/builds/{made['buildID']}"
+    api.post(f"/v2{place}", {"fromTemplate": "base", "steps": []}, X_API_KEY=api.token).expect(202)
+    state = lambda: api.get(f"{place}/status", X_API_KEY=api.token).expect(200).json
+    wait_for(lambda: state()["status"] in ("ready", "error"), "the build ends")
+    equal(state()["status"], "ready", f"{state()}")
+    return made["templateID"]
+
+
+@test(**ONLY_ROOT)
+def names_of_other_owners_mean_nothing(c):
+    """An administrator sees the snapshots of all owners, but no owner can choose a name that has one use its files."""
+    c.write("daemon/profiles/base.yaml", (BUILD / "profiles" / "base.yaml").read_bytes())
+    with serving(c, 'socket: {mode: "0666"}\n') as (d, port, token):
+        os.chmod(d.dir, 0o755)
+        root, tenant = token(name="root")[0], Tcp(port, as_user(c, d, PLAIN, "token", "create", "-q", "one"))
+        box = tenant.post("/v1/sandboxes", {"labels": {"daytona/name": "web"}}).expect(201).json["sandbox_id"]  # the label of Daytona's names
+        equal(tenant.get("/daytona/sandbox/web").expect(200).json["id"], box, "its own, by a name")
+        theirs = tenant.post(f"/v1/sandboxes/{box}/snapshot", {"name": "tool"}).expect(201).json["snapshot_id"]
+        template = build(tenant, "kit")
+
+        def of_e2b(method, path, body=None):
+            return root.request(method, path, body, X_API_KEY=root.token)
+        for api in (root, d.api):
+            for question in (("GET", "/v1/snapshots/tool"), ("GET", "/v1/snapshots/tool/export"), ("DELETE", "/v1/snapshots/tool"),
+                             ("GET", f"/v1/sandboxes/{box}/diff?snapshot=tool"), ("POST", "/v1/sandboxes", {"snapshot": "tool"})):
+                check((got := api.request(*question)).status == 404, f"{question}: {got}")
+            check(theirs in [s["snapshot_id"] for s in api.get("/v1/snapshots").expect(200).json["snapshots"]], "the list of an administrator")
+            equal(api.get(f"/v1/snapshots/{theirs}").expect(200).json["name"], "tool", "by its id")
+        for path in ("snapshots/tool", "sandbox/web"):
+            root.get(f"/daytona/{path}").expect(404)
+        for question in (("POST", "/v2/sandboxes", {"templateID": "kit"}), ("POST", "/v2/sandboxes", {"templateID": "tool"}), ("DELETE", "/templates/kit"), ("GET", "/templates/aliases/kit")):
+            check((got := of_e2b(*question)).status == 404, f"{question}: {got}")
+        of_e2b("DELETE", f"/sandboxes/{of_e2b('POST', '/v2/sandboxes', {'templateID': template}).expect(201).json['sandboxID']}").expect(204)
+        check(build(root, "kit") != template, "a build has taken the template of another owner")
+        mine = d.api.post(f"/v1/sandboxes/{d.create()}/snapshot", {"name": "tool"}).expect(201).json["snapshot_id"]
+        last = tenant.post(f"/v1/sandboxes/{box}/snapshot", {"name": "tool"}).expect(201).json["snapshot_id"]
+        equal([root.get("/v1/snapshots/tool").json["snapshot_id"], tenant.get("/v1/snapshots/tool").json["snapshot_id"]], [mine, last], "each its own")
+        d.api.delete("/v1/snapshots/tool").expect(204)
+        tenant.get(f"/v1/snapshots/{theirs}").expect(200)
+        tenant.post("/v2/sandboxes", {"templateID": "kit"}, X_API_KEY=tenant.token).expect(201)
+
 
 BOTH, AGENT = PLAIN + 2, PLAIN + 3  # the owner of two labels; the owner of an agent's token
 ROUNDS = 2

@@ -112,8 +112,9 @@ static bool set_find_text(struct find_op *op)
 
 static void query_sandbox(struct find_op *op, store_answer_fn *answer)
 {
-    /* A prefix finds the caller's own sandboxes only, also for an administrator. */
-    op->query_.owner = op->caller->admin && op->query_.kind != STORE_PREFIX
+    /* A prefix, and a name in a label, find the caller's own sandboxes only, also for an
+     * administrator. */
+    op->query_.owner = op->caller->admin && op->query_.kind == STORE_SANDBOX
                            ? STR("")
                            : str_from(op->caller->owner);
     if (store_ask(op->control_->store, &op->query_, answer, &op->busy_) < 0)

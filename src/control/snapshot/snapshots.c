@@ -179,6 +179,13 @@ struct snapshot_search {
     void *user;
 };
 
+/* A name means one of the caller's own, also for an administrator: the newest one of all owners
+ * would be what any of them chose to call so. */
+static bool is_snapshot_named(const struct snapshot *s, const struct snapshot_search *x)
+{
+    return str_eq(x->name, str_from(s->record.name)) && strcmp(x->who->owner, s->record.owner) == 0;
+}
+
 static void match_snapshot(struct map_entry *v, void *user)
 {
     struct snapshot *s = container_of(v, struct snapshot, entry);
@@ -188,7 +195,7 @@ static void match_snapshot(struct map_entry *v, void *user)
         return;
     if (x->each)
         x->each(s, x->user);
-    else if (str_eq(x->name, str_from(s->record.name)) &&
+    else if (is_snapshot_named(s, x) &&
              (!x->found || x->found->record.created_ns < s->record.created_ns))
         x->found = s; /* the newest one of that name */
 }

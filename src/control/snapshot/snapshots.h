@@ -31,7 +31,8 @@ void snapshots_flatten(struct control *c);
 void snapshots_flatten_stop(struct control *c);
 void dedup_stop(struct control *c); /* ends the deduplication that is under way */
 
-/* By its id, or by the name that its owner gave it, if the caller may see it; else NULL. */
+/* By its id, if the caller may see it, or by its name among the snapshots of the caller's owner that
+ * the caller may see: the newest one; else NULL. */
 struct snapshot *snapshot_find(struct control *c, const struct caller *who, struct str id);
 /* Each snapshot that the caller may see, in no order; without checkpoints. */
 void snapshots_each(struct control *c, const struct caller *who,

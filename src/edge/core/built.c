@@ -99,9 +99,18 @@ static size_t count_templates(const struct api *a)
     return a->templates ? a->templates->document.all.n : 0; /* NULL: closed */
 }
 
-static bool is_template_visible(const struct call *c, const struct built *b)
+static const struct snapshot *find_template_snapshot(const struct call *c, const struct built *b)
 {
     return snapshot_find(c->api->control, &c->caller, str_from(b->snapshot));
+}
+
+/* A name means a template of the caller's owner, as names of snapshots do (snapshot_find()). */
+static bool is_template_called(const struct call *c, const struct built *b, struct str name)
+{
+    const struct snapshot *s = find_template_snapshot(c, b);
+
+    return s && (str_eq(name, str_from(b->id)) || (str_eq(name, str_from(b->name)) &&
+                                                   strcmp(s->record.owner, c->caller.owner) == 0));
 }
 
 const struct built *built_find(const struct call *c, struct str name)
@@ -109,8 +118,7 @@ const struct built *built_find(const struct call *c, struct str name)
     for (size_t i = 0; i < count_templates(c->api); i++) {
         const struct built *b = template_at(c->api, i);
 
-        if ((str_eq(name, str_from(b->id)) || str_eq(name, str_from(b->name))) &&
-            is_template_visible(c, b))
+        if (is_template_called(c, b, name))
             return b;
     }
     return NULL;
@@ -145,7 +153,7 @@ const struct built *built_of_sandbox(struct call *c)
 void built_each(const struct call *c, void (*each)(void *user, const struct built *b), void *user)
 {
     for (size_t i = 0; i < count_templates(c->api); i++)
-        if (is_template_visible(c, template_at(c->api, i)))
+        if (find_template_snapshot(c, template_at(c->api, i)))
             each(user, template_at(c->api, i));
 }
 

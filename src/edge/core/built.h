@@ -25,8 +25,8 @@ struct built {
 int built_open(struct api *a, struct err *e); /* blocks: call it before the loop runs */
 void built_close(struct api *a);
 
-/* Finds a template by id or name if the caller may see its snapshot, else NULL. Borrowed until the
- * next iteration of the loop. */
+/* Finds a template by id if the caller may see its snapshot, or by name among those of the caller's
+ * owner; else NULL. Borrowed until the next iteration of the loop. */
 const struct built *built_find(const struct call *c, struct str name);
 /* The template that the call's sandbox was made from, or NULL. */
 const struct built *built_of_sandbox(struct call *c);

@@ -113,6 +113,18 @@ void snapshot_list_done(struct snapshot_list *l)
 static void write_snapshots(struct json_writer *w, const void *list)
 {
     const struct snapshot_list *all = list;
+/* Leaves the snapshots of this name and owner, in their order. */
+static void select_named_snapshots(struct snapshot_list *l, struct str name, const char *owner)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->n; i++)
+        if (str_eq(name, str_from(l->p[i]->record.name)) &&
+            strcmp(owner, l->p[i]->record.owner) == 0)
+            l->p[n++] = l->p[i];
+    l->n = n;
+}
+
 
     for (size_t i = 0; i < all->n; i++)
         snapshot_write(w, &all->p[i]->record);
@@ -123,12 +135,18 @@ static const struct json_shape snapshot_list = { "SnapshotList", JSON_LIST("snap
 
 static void rest_list_snapshots(struct call *c)
 {
-    AUTO(snapshot_list_done) struct snapshot_list all;
+    AUTO(snapshot_list_done) struct snapshot_list all = { 0 };
+    struct str name;
+    int named = call_query(c, "name", &name);
 
     snapshot_list_fill(c, &all);
     call_answer_as(c, 200, &snapshot_list, &all);
 }
+    if (named < 0)
+        return;
 
+    if (named)
+        select_named_snapshots(&all, name, c->caller.owner);
 const struct snapshot *snapshot_of_call(struct call *c)
 {
     const struct snapshot *s = snapshot_find(c->api->control, &c->caller, c->params[0]);
@@ -252,9 +270,10 @@ static int check_unambiguous(const struct call *c, const struct snapshot *s, str
     if (str_eq(c->params[0], str_from(s->record.id)))
         return 0;
     snapshot_list_fill(c, &all);
-    for (size_t i = 0; i < all.n; i++)
-        if (str_eq(c->params[0], str_from(all.p[i]->record.name)) && n++ < 4)
-            buf_addf(&ids, "%s%s", ids.n ? ", " : "", all.p[i]->record.id);
+    select_named_snapshots(&all, c->params[0], s->record.owner);
+    for (; n < all.n && n < 4; n++)
+        buf_addf(&ids, "%s%s", ids.n ? ", " : "", all.p[n]->record.id);
+    n = all.n;
     if (n < 2)
         return 0;
     return err_set(e, ERR_CONFLICT, "%zu snapshots have this name: " STR_FMT "%s; delete by id", n,
@@ -557,7 +576,7 @@ const struct route routes_snapshots[] = {
       "Show what a sandbox has changed since it was made, or against a snapshot", .answer = "Diff",
       .query = "snapshot" },
     { H1_GET, VERB_READ, "/v1/snapshots", 0, rest_list_snapshots, "List snapshots",
-      .answer = "SnapshotList" },
+      .answer = "SnapshotList", .query = "name" },
     { H1_GET, VERB_READ, "/v1/snapshots/{snapshot}", 0, rest_get_snapshot, "Show a snapshot",
       .answer = "Snapshot" },
     { H1_POST, VERB_FILES, "/v1/snapshots/{snapshot}/verify", ROUTE_LONG, rest_verify_snapshot,

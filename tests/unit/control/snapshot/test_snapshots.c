@@ -15,18 +15,20 @@ static int check_room_of(const struct caller *who, uint64_t bytes)
     return snapshot_check_quota(fix.control, who->owner, who, bytes, &e);
 }
 
-/* Snapshots of one byte, in the store. */
-static void store_snapshots_of(const char *owner, const char *family, int n)
+/* Snapshots of one byte, in the store; each is newer than the one before. */
+static void store_snapshots_called(const char *name, const char *owner, const char *family, int n)
 {
     struct store_txn x;
+    static int64_t later;
 
     store_txn_begin(&x, control_store(fix.control));
     for (int i = 0; i < n; i++) {
-        struct snapshot_record r = { .created_ns = clock_wall(), .bytes = 1 };
+        struct snapshot_record r = { .created_ns = clock_wall() + ++later, .bytes = 1 };
 
         snprintf(r.owner, sizeof r.owner, "%s", owner);
         snprintf(r.family, sizeof r.family, "%s", family);
         CHECK_OK(id_make("snap_", r.id, &e), e);
+        snprintf(r.name, sizeof r.name, "%s", name);
         r.image = r.base = r.digest = r.config = STR("");
         r.layers = STR("lay_00000000000000000000");
         store_put_snapshot(&x, &r);
@@ -35,6 +37,11 @@ static void store_snapshots_of(const char *owner, const char *family, int n)
 }
 
 static void store_snapshots(int n)
+static void store_snapshots_of(const char *owner, const char *family, int n)
+{
+    store_snapshots_called("", owner, family, n);
+}
+
 {
     store_snapshots_of(HOG, "", n);
 }
@@ -121,5 +128,36 @@ TEST(a_family_of_an_administrators_tokens_has_an_owners_share_of_snapshots)
     CHECK_OK(check_room_of(&family, 4), e);
     CHECK_OK(check_room_of(&sibling, 16), e);
     CHECK_INT(check_room_of(&sibling, 17), -ERR_QUOTA);
+    plane_close();
+}
+
+static void check_named(const struct caller *who, const char *owner)
+{
+    const struct snapshot *s = snapshot_find(fix.control, who, STR("tool"));
+
+    CHECK_INT(s != NULL, owner != NULL);
+    if (s)
+        CHECK_STR(str_from(s->record.owner), owner);
+}
+
+/* Else root would begin a sandbox with the files of anybody who chose the right name. */
+TEST(a_name_means_a_snapshot_of_the_callers_owner)
+{
+    const struct caller admin = { .owner = "uid:0", .admin = true },
+                        another = { .owner = "uid:5", .admin = true };
+    const struct snapshot *s;
+
+    plane_open();
+    store_snapshots_called("tool", "uid:0", "", 1);
+    store_snapshots_called("tool", HOG, "", 2);
+    plane_close();
+    plane_open();
+    check_named(&admin, "uid:0");
+    check_named(&hog, HOG);
+    check_named(&other, NULL);
+    check_named(&another, NULL);
+    s = snapshot_find(fix.control, &hog, STR("tool"));
+    CHECK(snapshot_find(fix.control, &admin, str_from(s->record.id)) == s); /* by its id */
+    CHECK(!snapshot_find(fix.control, &other, str_from(s->record.id)));
     plane_close();
 }
