@@ -4,6 +4,7 @@
 """`sandboxer agent`: the agent inside with its terminal, its workspace and its hosts, and what becomes of its changes."""
 
 import base64
+import contextlib
 import hashlib
 import http.server
 import io
@@ -14,7 +15,9 @@ import tarfile
 import threading
 
 from agents import Agents
-from harness import check, equal, main, test, wait_for
+from daemon import ApiAs
+from harness import PLAIN, check, equal, main, test, wait_for
+from tcp import Tcp, free_port
 from terminal import Terminal
 
 HELPER = "program: helper\nkeys: [HELPER_KEY, OTHER_KEY]\npass: [HELPER_URL]\nenv: {HELPER_MODE: quiet}\nlogins: [~/.helper/login]\n" \
@@ -313,33 +316,84 @@ def registry(*versions):
     return answers, {"name": "helper", "dist-tags": {"latest": versions[-1]}, "versions": about}
 
 
-@test
-def a_program_is_installed_from_npm_once(c):
+@contextlib.contextmanager
+def npm_agents(c, config="", args=()):
     answers, about = registry("1.0.0", "2.0.0")
     with Served(answers) as npm:
         for version in about["versions"].values():
             version["dist"]["tarball"] = f"http://127.0.0.1:{npm.port}/{version['dist']['tarball']}"
         answers["/helper"] = json.dumps(about).encode()
-        with Agents(c, config=f"egress: {{local: ['127.0.0.1:{npm.port}']}}\n", more=f"env: {{npm_config_registry: 'http://127.0.0.1:{npm.port}/'}}") as a:
+        a = Agents(c, config=f"egress: {{local: ['127.0.0.1:{npm.port}']}}\n{config}", more=f"env: {{npm_config_registry: 'http://127.0.0.1:{npm.port}/'}}")
+        a.daemon.start(args=args)
+        with a:
             a.recipe("helper", "program: helper\npackage: helper\n")
-            a("helper").expect(127, says="--install installs helper of npm")
-            grant = ("--allow", f"127.0.0.1:{npm.port}")
-            a("helper", "--install", "--sync", "auto", *grant, "--", "x").expect(0, says="installing helper@latest").out.index(b"helper 2.0.0 x\n")
-            heard = len(npm.heard)
-            a("helper", "--", "y").expect(0, out=b"helper 2.0.0 y\n")
-            a("helper", "--version", "1.0.0", *grant).expect(0).out.index(b"helper 1.0.0\n")
-            check(len(npm.heard) > heard, "the other version was not fetched")
-            heard = len(npm.heard)
-            a("helper", "--version", "1.0.0").expect(0, out=b"helper 1.0.0\n")
-            equal(len(npm.heard), heard, "requests to the registry for what is installed")
-            names = lambda: sorted(row["name"] for row in a.cli.json("snapshots", "list")["snapshots"])
-            equal(names(), ["agent-helper", "agent-helper-1.0.0"], "the snapshots")
-            a("helper", "--install", *grant).expect(0)
-            equal(names(), ["agent-helper", "agent-helper-1.0.0"], "the snapshots after another installation")
-            a("helper", "--version", "9.9.9", *grant).expect(125, says="npm could not install helper@9.9.9")
-            equal(a.boxes(), {}, "the sandboxes")
-            for name in names():
-                a.cli("snapshots", "delete", name).expect(0)
+            yield a, npm, ("--allow", f"127.0.0.1:{npm.port}")
+
+
+@test
+def a_program_is_installed_from_npm_once(c):
+    with npm_agents(c) as (a, npm, grant):
+        a("helper").expect(127, says="--install installs helper of npm")
+        a("helper", "--install", "--sync", "auto", *grant, "--", "x").expect(0, says="installing helper@latest").out.index(b"helper 2.0.0 x\n")
+        heard = len(npm.heard)
+        a("helper", "--", "y").expect(0, out=b"helper 2.0.0 y\n")
+        a("helper", "--version", "1.0.0", *grant).expect(0).out.index(b"helper 1.0.0\n")
+        check(len(npm.heard) > heard, "the other version was not fetched")
+        heard = len(npm.heard)
+        a("helper", "--version", "1.0.0").expect(0, out=b"helper 1.0.0\n")
+        equal(len(npm.heard), heard, "requests to the registry for what is installed")
+        names = lambda: sorted(row["name"] for row in a.cli.json("snapshots", "list")["snapshots"])
+        equal(names(), ["agent-helper", "agent-helper-1.0.0"], "the snapshots")
+        a("helper", "--install", *grant).expect(0)
+        equal(names(), ["agent-helper", "agent-helper-1.0.0"], "the snapshots after another installation")
+        a("helper", "--version", "9.9.9", *grant).expect(125, says="npm could not install helper@9.9.9")
+        equal(a.boxes(), {}, "the sandboxes")
+        for name in names():
+            a.cli("snapshots", "delete", name).expect(0)
+
+
+PLANTED = "#!/bin/sh\necho planted\n"
+
+
+def plant(api, text=PLANTED):
+    """A snapshot that is called as an installation is, with another program in its place: its id."""
+    box = api.post("/v1/sandboxes", {"profile": "profile.agent-dev"}).expect(201).json["sandbox_id"]
+    done = api.post(f"/v1/sandboxes/{box}/processes", {"argv": ["sh", "-c", f"mkdir -p /opt/agents/bin && printf '{text}' >/opt/agents/bin/helper && chmod 755 /opt/agents/bin/helper"]},
+                    **{"Accept": "application/json"} if isinstance(api, Tcp) else {"headers": {"Accept": "application/json"}}).expect(200).json
+    equal(done["exit_code"], 0, f"{done}")
+    made = api.post(f"/v1/sandboxes/{box}/snapshot", {"name": "agent-helper"}).expect(201).json
+    api.delete(f"/v1/sandboxes/{box}").expect(200)
+    equal(made["made_by_token"], isinstance(api, Tcp), "what is said of its maker")
+    return made["snapshot_id"]
+
+
+@test
+def an_installation_is_one_that_its_user_made(c):
+    """A snapshot of that name gets the user's keys and workspace: none of a token, which may be an agent's, and for root none of a tenant."""
+    port = free_port()
+    with npm_agents(c, config='socket: {mode: "0666"}\n' if c.root else "", args=("--listen", f"127.0.0.1:{port}")) as (a, _, grant):
+        a.daemon.dir.chmod(0o755)
+        user, bot = ApiAs(a.daemon, c.uid), Tcp(port, a.cli.json("token", "create", "bot")["token"])
+        others = [bot, *([ApiAs(a.daemon, PLAIN)] if c.root else [])]
+        planted = [plant(api) for api in others]
+        a("helper").expect(127, says="--install installs helper of npm")
+        a("helper", "--install", "--sync", "auto", *grant, "--", "x").expect(0).out.index(b"helper 2.0.0 x\n")
+        planted += [plant(api) for api in others]
+        a("helper", "--", "y").expect(0, out=b"helper 2.0.0 y\n")
+        a("helper", "--install", *grant).expect(0)
+        a("helper", "--", "z").expect(0, out=b"helper 2.0.0 z\n")
+        rows = user.get("/v1/snapshots").expect(200).json["snapshots"]
+        check(set(planted) < {r["snapshot_id"] for r in rows}, "an installation has removed what belongs to others")
+        equal(len(rows), len(planted) + 1, "snapshots: the older installation is gone")
+        mine = user.get("/v1/snapshots?name=agent-helper").expect(200).json["snapshots"]
+        equal({r["owner"] for r in mine}, {f"uid:{c.uid}"}, "owners of those that the name means")
+        equal(user.get("/v1/snapshots?name=other").expect(200).json["snapshots"], [], "of another name")
+        a.cli("snapshots", "delete", "agent-helper").expect(4, says="3 snapshots have this name")
+        for row in rows:
+            a.cli("snapshots", "delete", row["snapshot_id"]).expect(0)
+        equal(plant(user), user.get("/v1/snapshots/agent-helper").expect(200).json["snapshot_id"], "one that the user made")
+        a("helper").expect(0, out=b"planted\n")
+        a.cli("snapshots", "delete", "agent-helper").expect(0)
 
 
 main()

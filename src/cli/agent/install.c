@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program from npm: installed once in a sandbox of its own, whose snapshot later sandboxes begin
  * with. The snapshot is found by its name, and the newest of a name counts, so that a process that
- * is killed leaves either the old or the new one. */
+ * is killed leaves either the old or the new one.
+ *
+ * The program gets the user's keys and workspace, so only snapshots count that this user made: not
+ * those of other owners, nor those of a token, which may be an agent's. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -19,14 +22,35 @@ static void name_installation(const struct agent *a, char out[static INSTALL_NAM
              a->o->version ? a->o->version : "");
 }
 
+/* The user's own snapshots of this name, the newest first. */
+static const struct json *list_installations(struct api_call *c, const struct agent *a,
+                                             const char *name)
+{
+    api_call_init(c, a->verb, &a->o->common, "GET");
+    api_call_path(c, "/v1/snapshots");
+    api_call_query(c, "name", name);
+    return answer_rows(api_call_answers(c, NULL) ? c->answer : NULL, &kind_snapshot);
+}
+
+/* Checks the name again: an older daemon lists snapshots of all names, and reports no makers. */
+static bool is_installation(const struct json *row, const char *name)
+{
+    const struct json *by_token = show_at(row, "made_by_token");
+
+    return by_token && by_token->type == JSON_BOOL && !by_token->b &&
+           str_eq(show_string(row, "name"), str_from(name));
+}
+
 static bool find_installation(struct agent *a, const char *name)
 {
     AUTO(api_call_done) struct api_call c;
+    const struct json *rows = list_installations(&c, a, name);
 
-    api_call_init(&c, a->verb, &a->o->common, "GET");
-    api_call_path(&c, "/v1/snapshots/%s", name);
-    return api_call_answers(&c, NULL) &&
-           str_copy(show_string(c.answer, "snapshot_id"), a->snapshot, sizeof a->snapshot);
+    for (const struct json *row = json_first(rows); row != json_end(rows); row++)
+        if (is_installation(row, name) &&
+            str_copy(show_string(row, "snapshot_id"), a->snapshot, sizeof a->snapshot))
+            return true;
+    return false;
 }
 
 static int create_installer(const struct agent *a, char ret[static AGENT_SANDBOX_MAX])
@@ -129,20 +153,14 @@ static void delete_installer(const struct agent *a, const char *sandbox)
 static void delete_older_installations(const struct agent *a, const char *name)
 {
     AUTO(api_call_done) struct api_call c;
-    const struct json *rows;
+    const struct json *rows = list_installations(&c, a, name);
 
-    api_call_init(&c, a->verb, &a->o->common, "GET");
-    api_call_path(&c, "/v1/snapshots");
-    if (!api_call_answers(&c, NULL))
-        return;
-    rows = answer_rows(c.answer, &kind_snapshot);
     for (const struct json *row = json_first(rows); row != json_end(rows); row++) {
         AUTO(api_call_done) struct api_call d;
         struct str id = show_string(row, "snapshot_id");
 
         api_call_init(&d, a->verb, &a->o->common, "DELETE");
-        if (!id.n || str_eq(id, str_from(a->snapshot)) ||
-            !str_eq(show_string(row, "name"), str_from(name)))
+        if (!id.n || str_eq(id, str_from(a->snapshot)) || !is_installation(row, name))
             continue;
         api_call_path(&d, "/v1/snapshots/%s", id.p);
         (void)api_call_answers(&d, NULL);

@@ -25,6 +25,7 @@ struct snapshot_answer {
     const struct snapshot_record *record;
     const char *image; /* NULL: none */
     double pause_ms;
+    bool by_token;            /* a token took it, not its owner's user */
     bool detailed;            /* has digests: … */
     struct json_strs digests; /* … of its layers; NULL: unknown */
 };
@@ -48,6 +49,7 @@ static const struct json_field snapshot_answer_fields[] = {
     { "digests", JSON_KIND_TEXTS, AT(digests), .nullable = true,
       .seen = offsetof(struct snapshot_answer, detailed) },
     { "labels", JSON_KIND_MAP, RECORD(labels), .required = true },
+    { "made_by_token", JSON_KIND_BOOL, AT(by_token), .required = true },
     { "created_at", JSON_KIND_TIME, RECORD(created_ns), .required = true },
     { "expires_at", JSON_KIND_TIME, RECORD(expires_ns) },
 };
@@ -58,7 +60,8 @@ static struct snapshot_answer answer_of_snapshot(const struct snapshot_record *r
 {
     struct snapshot_answer a = { .record = r,
                                  .image = r->base.n ? r->image.p : NULL,
-                                 .pause_ms = pause_ms(r->pause_ns) };
+                                 .pause_ms = pause_ms(r->pause_ns),
+                                 .by_token = r->family[0] };
 
     for (struct str rest = r->layers, word; rest.n; a.layers++)
         rest = str_cut(rest, ' ', &word);
@@ -110,9 +113,6 @@ void snapshot_list_done(struct snapshot_list *l)
     free(l->p);
 }
 
-static void write_snapshots(struct json_writer *w, const void *list)
-{
-    const struct snapshot_list *all = list;
 /* Leaves the snapshots of this name and owner, in their order. */
 static void select_named_snapshots(struct snapshot_list *l, struct str name, const char *owner)
 {
@@ -125,6 +125,9 @@ static void select_named_snapshots(struct snapshot_list *l, struct str name, con
     l->n = n;
 }
 
+static void write_snapshots(struct json_writer *w, const void *list)
+{
+    const struct snapshot_list *all = list;
 
     for (size_t i = 0; i < all->n; i++)
         snapshot_write(w, &all->p[i]->record);
@@ -139,14 +142,14 @@ static void rest_list_snapshots(struct call *c)
     struct str name;
     int named = call_query(c, "name", &name);
 
-    snapshot_list_fill(c, &all);
-    call_answer_as(c, 200, &snapshot_list, &all);
-}
     if (named < 0)
         return;
-
+    snapshot_list_fill(c, &all);
     if (named)
         select_named_snapshots(&all, name, c->caller.owner);
+    call_answer_as(c, 200, &snapshot_list, &all);
+}
+
 const struct snapshot *snapshot_of_call(struct call *c)
 {
     const struct snapshot *s = snapshot_find(c->api->control, &c->caller, c->params[0]);
