@@ -17,6 +17,7 @@ import mcp
 from client import Client
 from daemon import ApiAs, Daemon
 from harness import check, equal, main, test, wait_for
+from tcp import serving
 from volumes import fill
 
 FULL = "id: profile.full\nversion: 1\nrecord_commands: full\n"
@@ -154,6 +155,25 @@ def an_owner_that_floods_is_refused_alone(c):
         equal([r["argv"] for r in records(cli, other, 2)], [["echo", "first"], ["echo", "second"]], "of the other owner")
         ran = sum(a.status == 200 for a in answers)
         equal(len(records(cli, box, ran)), ran, "every program that ran is on record")
+
+
+@test
+def tokens_of_an_administrator_hide_no_programs_of_each_other(c):
+    """Each of their families has a budget of its own; what its administrator runs is beyond all budgets, and counted beyond one."""
+    with serving(c, "limits: {events_keep: 1000, events_per_owner: 40}\n") as (d, _, token):
+        cli = Client(d)
+
+        def run(api, box):
+            return api.post(f"/v1/sandboxes/{box}/processes", {"argv": ["true"]}, Accept="application/json")
+        for api in [token(name=f"t{i}")[0] for i in range(4)]:
+            box, ran = api.post("/v1/sandboxes").expect(201).json["sandbox_id"], []
+            wait_for(lambda api=api, box=box, ran=ran: ran.append(run(api, box)) or ran[-1].status != 200, "its budget ends")
+            check("limits.events_per_owner" in ran[-1].expect(429, code="quota").json["detail"], ran[-1])
+            equal(len(records(cli, box, len(ran) - 1)), len(ran) - 1, "every program that ran is on record")
+            check(len(ran) > 6, f"programs of a token: {len(ran)}")
+        box = cli.create()
+        cli.sh(box, "true").expect(0)
+        equal(len(records(cli, box, 1)), 1, "of the administrator")
 
 
 def shown(cli, *argv):

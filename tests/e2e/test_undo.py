@@ -196,6 +196,23 @@ def a_sandbox_takes_them_by_itself(c):
 
 
 @test
+def those_at_an_interval_count_for_the_events_of_their_token(c):
+    d, port = Daemon(c, config="limits: {events_keep: 1000, events_per_owner: 40}\n"), free_port()
+    d.start(args=("--listen", f"127.0.0.1:{port}"))
+    with d:
+        api = Tcp(port, Client(d).json("token", "create", "bot")["token"])
+        box = api.post("/v1/sandboxes", {"checkpoint_every": "5s"}).expect(201).json["sandbox_id"]
+        wait_for(lambda: api.post(f"/v1/sandboxes/{box}/extend-ttl", {"duration": "5m"}).expect(200, 429).status == 429, "the budget of its family ends")
+        before = len(checkpoints(d, box))
+        write(d, box, "one")
+        refused = lambda: [x for x in d.log_path.read_text().splitlines() if "checkpoint.not_taken" in x and "limits.events_per_owner" in x]
+        wait_for(refused, "one is refused", 60)
+        equal(len(checkpoints(d, box)), before, "checkpoints")
+        take(d, box)  # by the administrator
+        equal(len(checkpoints(d, box)), before + 1, "checkpoints")
+
+
+@test
 def an_agent_can_be_undone(c):
     with Agents(c) as a:
         d = a.daemon

@@ -36,11 +36,12 @@ int commands_check(const struct control *c, const char *owner, const struct acto
     return event_share_check(c, owner, who, e);
 }
 
-/* Whether it is one of an administrator, beyond the share of an owner. */
+/* Whether it is one of an administrator, beyond the share of an owner. Programs of an administrator's
+ * token are not: commands_check() refuses them, and they must not use up this share. */
 static bool is_command_skipped(struct control *c, const struct command_begin *b)
 {
     struct commands *x = c->commands;
-    struct account a = account_of(c, b->owner, "");
+    struct account a = account_of(c, b->owner, event_share_family(c, b->who));
 
     if (!a.exempt)
         return false;

@@ -40,11 +40,16 @@ static bool is_token_id(const char *id)
     return str_starts(str_from(id), STR("tok_"));
 }
 
+const char *event_share_family(const struct control *c, const struct actor *who)
+{
+    return who && is_token_id(who->id) ? tokens_family(c->tokens, who->id) : "";
+}
+
 void event_share_count(struct control *c, const struct event_record *v)
 {
     const struct sandbox_record *r = v->sandbox[0] ? control_record(c, v->sandbox) : NULL;
     /* The daemon's own actions on a sandbox are attributed to the sandbox's maker. */
-    const char *family = is_token_id(v->actor.id) ? tokens_family(c->tokens, v->actor.id)
+    const char *family = is_token_id(v->actor.id) ? event_share_family(c, &v->actor)
                          : r                      ? r->family
                                                   : "";
     struct account a = account_of(c, v->owner, family);
@@ -68,7 +73,12 @@ static int refuse_events(const char *who, int64_t wait_ns, struct err *e)
 int event_share_check(const struct control *c, const char *owner, const struct actor *who,
                       struct err *e)
 {
-    const char *family = who && is_token_id(who->id) ? tokens_family(c->tokens, who->id) : "";
+    return event_share_check_family(c, owner, event_share_family(c, who), e);
+}
+
+int event_share_check_family(const struct control *c, const char *owner, const char *family,
+                             struct err *e)
+{
     struct account a = account_of(c, owner, family);
     int64_t wait;
 

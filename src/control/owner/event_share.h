@@ -25,9 +25,15 @@ void event_share_close(struct control *c);
  * sandbox. */
 void event_share_count(struct control *c, const struct event_record *v);
 
+/* The family of tokens that the events of this actor count for; "": it is no token. NULL: none. */
+const char *event_share_family(const struct control *c, const struct actor *who);
+
 /* Called before something starts that is recorded: -ERR_QUOTA. who: the caller; NULL: its family
  * does not matter. */
 int event_share_check(const struct control *c, const char *owner, const struct actor *who,
                       struct err *e);
+/* The same for what the daemon does by itself for a family: "": none. */
+int event_share_check_family(const struct control *c, const char *owner, const char *family,
+                             struct err *e);
 
 #endif

@@ -211,7 +211,7 @@ int checkpoint_check_room(const struct sandbox *s, const struct caller *by,
         return 1;
     }
     r = store_check_room(c->store, e);
-    return r < 0 ? r : event_share_check(c, s->record.owner, &by->actor, e);
+    return r < 0 ? r : event_share_check_family(c, s->record.owner, by->family, e);
 }
 
 struct checkpoint_removal {

@@ -402,7 +402,7 @@ int snapshot_check_quota(struct control *c, const char *owner, const struct call
 
     if (r >= 0)
         r = store_check_room(c->store, e);
-    return r < 0 ? r : event_share_check(c, owner, &by->actor, e);
+    return r < 0 ? r : event_share_check_family(c, owner, by->family, e);
 }
 
 /* Bytes that automatic checkpoints of an account may add to those of all of its checkpoints. */

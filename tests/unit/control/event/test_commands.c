@@ -7,17 +7,23 @@
 
 static const char *const echo[] = { "/bin/echo", "--password", "hunter2", NULL };
 
-static struct command_run *begin(const char *owner, enum command_recording recording)
+static struct command_run *begin_as(const struct actor *who, const char *owner,
+                                    enum command_recording recording)
 {
-    const struct actor who = { .kind = ACTOR_AGT, .id = "tok_unknown" };
-
     return command_begin(fix.control, &(struct command_begin){ .sandbox = "sbx_test",
                                                                .owner = owner,
-                                                               .who = &who,
+                                                               .who = who,
                                                                .recording = recording,
                                                                .client = "rest",
                                                                .argv = echo,
                                                                .user = "0" });
+}
+
+static struct command_run *begin(const char *owner, enum command_recording recording)
+{
+    const struct actor who = { .kind = ACTOR_ADM, .id = "uid:4711" };
+
+    return begin_as(&who, owner, recording);
 }
 
 static const struct backend_end good_end = { .how = BACKEND_EXITED };
@@ -155,6 +161,31 @@ TEST(an_administrator_is_counted_beyond_the_share)
     plane_open();
     CHECK_INT(count_events(COMMAND_ENDED), 3);
     CHECK_INT(count_events(COMMAND_SKIPPED), 1);
+    plane_close();
+}
+
+TEST(tokens_of_an_administrator_leave_its_share_alone)
+{
+    const struct actor token = { .kind = ACTOR_AGT, .id = "tok_a" };
+
+    fix.config.limits.events_per_owner = 6;
+    plane_open();
+    for (int i = 0; i < 10; i++) {
+        struct command_run *r = begin_as(&token, "uid:0", RECORDING_MASKED);
+
+        CHECK(r); /* refused by commands_check(), and never left out */
+        command_started(r, 7);
+        command_ended(r, &good_end);
+    }
+    for (int i = 0; i < 5; i++) {
+        struct command_run *r = begin("uid:0", RECORDING_MASKED);
+
+        CHECK_INT(r != NULL, i < 3);
+        command_started(r, 7);
+        command_ended(r, &good_end);
+    }
+    WAIT_FOR(commands_check(fix.control, "uid:0", &token, &e) == -(int)ERR_QUOTA);
+    CHECK(commands_check(fix.control, "uid:0", NULL, &e) >= 0);
     plane_close();
 }
 

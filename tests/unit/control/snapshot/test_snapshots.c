@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "control/owner/event_share.h"
 #include "unit/control/fixture.h"
 
 #define HOG "uid:77777"
@@ -18,8 +19,8 @@ static int check_room_of(const struct caller *who, uint64_t bytes)
 /* Snapshots of one byte, in the store; each is newer than the one before. */
 static void store_snapshots_called(const char *name, const char *owner, const char *family, int n)
 {
-    struct store_txn x;
     static int64_t later;
+    struct store_txn x;
 
     store_txn_begin(&x, control_store(fix.control));
     for (int i = 0; i < n; i++) {
@@ -27,8 +28,8 @@ static void store_snapshots_called(const char *name, const char *owner, const ch
 
         snprintf(r.owner, sizeof r.owner, "%s", owner);
         snprintf(r.family, sizeof r.family, "%s", family);
-        CHECK_OK(id_make("snap_", r.id, &e), e);
         snprintf(r.name, sizeof r.name, "%s", name);
+        CHECK_OK(id_make("snap_", r.id, &e), e);
         r.image = r.base = r.digest = r.config = STR("");
         r.layers = STR("lay_00000000000000000000");
         store_put_snapshot(&x, &r);
@@ -36,12 +37,12 @@ static void store_snapshots_called(const char *name, const char *owner, const ch
     CHECK_OK(store_commit_now(&x, &e), e);
 }
 
-static void store_snapshots(int n)
 static void store_snapshots_of(const char *owner, const char *family, int n)
 {
     store_snapshots_called("", owner, family, n);
 }
 
+static void store_snapshots(int n)
 {
     store_snapshots_of(HOG, "", n);
 }
@@ -159,5 +160,22 @@ TEST(a_name_means_a_snapshot_of_the_callers_owner)
     s = snapshot_find(fix.control, &hog, STR("tool"));
     CHECK(snapshot_find(fix.control, &admin, str_from(s->record.id)) == s); /* by its id */
     CHECK(!snapshot_find(fix.control, &other, str_from(s->record.id)));
+    plane_close();
+}
+
+/* The daemon takes checkpoints at an interval, for the family of the sandbox's token. */
+TEST(snapshots_that_the_daemon_takes_for_a_family_count_for_its_events)
+{
+    const struct caller of_family = { .owner = "uid:0", .family = "tok_a", .actor = ACTOR_DAEMON },
+                        of_admin = { .owner = "uid:0", .actor = ACTOR_DAEMON };
+    struct event_record v = { .actor = { .kind = ACTOR_AGT, .id = "tok_a" }, .owner = "uid:0" };
+
+    fix.config.limits.events_per_owner = 6; /* three at once */
+    plane_open();
+    CHECK_OK(check_room_of(&of_family, 1), e);
+    for (int i = 0; i < 3; i++)
+        event_share_count(fix.control, &v);
+    CHECK_INT(check_room_of(&of_family, 1), -ERR_QUOTA);
+    CHECK_OK(check_room_of(&of_admin, 1), e);
     plane_close();
 }
