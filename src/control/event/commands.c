@@ -17,8 +17,6 @@
 
 #define DAY_NS (24 * 3600 * NS_PER_S)
 
-enum { EACH_MAX = 4096 };
-
 /* --- before a start --- */
 
 int commands_check(const struct control *c, const char *owner, const struct actor *who,
@@ -216,9 +214,8 @@ struct command_run *command_claim(struct control *c, const char *id)
 void commands_each_running(struct control *c, command_each_fn *each, void *user)
 {
     struct list *all = &c->commands->open;
-    size_t seen = 0;
 
-    for (struct link *m = list_last(all); m && seen < EACH_MAX; m = list_before(all, m), seen++) {
+    for (struct link *m = list_last(all); m; m = list_before(all, m)) {
         struct command_run *r = container_of(m, struct command_run, open);
         struct event_record event;
         const struct command_row row = { 0, &event, &r->command };

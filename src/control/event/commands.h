@@ -64,7 +64,7 @@ void command_gave_up(struct command_run *r, enum command_end outcome, const char
 /* A program of an earlier daemon run that is still followed, by its id; NULL: unknown. */
 struct command_run *command_claim(struct control *c, const char *id);
 
-/* Calls `each` for programs that run, the newest first, until it returns false. */
+/* Calls `each` for programs that run, of all owners, the newest first, until it returns false. */
 typedef bool command_each_fn(void *user, const struct command_row *row);
 void commands_each_running(struct control *c, command_each_fn *each, void *user);
 

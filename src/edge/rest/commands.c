@@ -16,6 +16,7 @@
 enum {
     PAGE = 256,
     SEEN_MAX = 16 << 10, /* events that a request looks at */
+    RUNNING_MAX = 4096,  /* programs that run, of those that the caller may see */
     LIMIT_DEFAULT = 100,
     LIMIT_MAX = 1000,
     PAGE_BYTES_MAX = 32 << 20,
@@ -30,7 +31,7 @@ struct command_list {
     struct event_subscriber subscriber; /* of `follow` */
     char sandbox[ID_MAX];               /* "": all */
     struct buf rows;                    /* JSON, a row a line */
-    uint64_t limit, n, seen, before;
+    uint64_t limit, n, seen, running, before;
     bool follow;
 };
 
@@ -179,9 +180,10 @@ static bool on_running_command(void *user, const struct command_row *row)
 {
     struct command_list *l = user;
 
-    if (is_command_visible(l, row->event))
-        add_command_row(l, row);
-    return l->n < l->limit;
+    if (!is_command_visible(l, row->event)) /* nor counted: else others could hide this one */
+        return true;
+    add_command_row(l, row);
+    return l->n < l->limit && ++l->running < RUNNING_MAX;
 }
 
 /* --- follow --- */

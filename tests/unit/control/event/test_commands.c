@@ -189,6 +189,28 @@ TEST(tokens_of_an_administrator_leave_its_share_alone)
     plane_close();
 }
 
+static bool count_row(void *user, const struct command_row *row)
+{
+    ++*(int *)user;
+    return true;
+}
+
+TEST(programs_of_one_owner_hide_no_others)
+{
+    enum { MANY = 5000 };
+    struct command_run *runs[MANY];
+    int n = 0;
+
+    plane_open();
+    for (int i = 0; i < MANY; i++)
+        runs[i] = begin(i ? "uid:2" : "uid:1", RECORDING_MASKED);
+    commands_each_running(fix.control, count_row, &n);
+    CHECK_INT(n, MANY);
+    for (int i = 0; i < MANY; i++)
+        command_gave_up(runs[i], COMMAND_ABANDONED, "test");
+    plane_close();
+}
+
 TEST(an_owner_is_refused_beyond_its_share)
 {
     fix.config.limits.events_per_owner = 6;
