@@ -197,6 +197,41 @@ def idempotency_keys_are_a_tokens_own(c):
 
 
 @test
+def an_undo_needs_the_verbs_of_all_that_it_does(c):
+    """It replaces files, and ends programs, as a stop does, which needs `extend`."""
+    with Served(c) as s:
+        box = s.d.create(profile="profile.base")
+        s.d.api.post(f"/v1/sandboxes/{box}/checkpoints", {}).expect(200)
+        made = s.d.api.post(f"/v1/sandboxes/{box}/processes", {"argv": ["sh", "-c", "echo x >/tmp/f; exec sleep 600"], "background": True}).expect(201).json["process"]
+        wait_for(lambda: s.d.api.get(f"/v1/sandboxes/{box}/files?user=user&path=/tmp/f").status == 200, "it has written")
+        for verbs in (["read", "files"], ["read", "extend"], ["read", "create", "exec", "files", "destroy"]):
+            who = Holder(s, verbs=verbs)
+            who.rest("POST", f"sandboxes/{box}/undo", {}).expect(403, code="denied")
+            if "extend" not in verbs:
+                who.rest("POST", f"sandboxes/{box}/stop").expect(403, code="denied")
+            equal(s.d.api.get(f"/v1/sandboxes/{box}/processes/{made}").expect(200).json["state"], "running", f"the program, after {verbs}")
+        Holder(s, verbs=["read", "files", "extend"]).rest("POST", f"sandboxes/{box}/undo", {}).expect(200)
+        s.d.api.get(f"/v1/sandboxes/{box}/files?user=user&path=/tmp/f").expect(404)
+
+
+@test
+def labels_are_set_within_those_of_the_token(c):
+    with Served(c) as s:
+        red, blue, free = Holder(s, labels={"team": "red"}), Holder(s, labels={"team": "blue"}), Holder(s)
+        box = red.rest("POST", "sandboxes", {"profile": "profile.base"}).expect(201).json["sandbox_id"]
+        place, wanted = f"sandboxes/{box}/labels", {"labels": {"team": "blue", "a": "b"}}
+        Holder(s, verbs=["read", "files", "extend", "exec", "destroy"]).rest("PUT", place, wanted).expect(403, code="denied")
+        blue.rest("PUT", place, wanted).expect(404)
+        equal(red.rest("PUT", place, wanted).expect(200).json["labels"], {"team": "red", "a": "b"}, "a token keeps its own labels")
+        got = free.rest("PUT", place, {"labels": {"team": "red", "peer": "tok_x"}})
+        check(got.status in (200, 400, 403) and "peer" not in s.d.get(box)["labels"], f"a reserved label: {got}")
+        blue.rest("GET", f"sandboxes/{box}").expect(404)
+        free.rest("PUT", place, wanted).expect(200)
+        red.rest("GET", f"sandboxes/{box}").expect(404)
+        equal(blue.rest("GET", f"sandboxes/{box}").expect(200).json["labels"], wanted["labels"], "labels that a token without labels has set")
+
+
+@test
 def facts_about_machines_are_for_administrators(c):
     with Served(c, config=OTHERS if c.root else "") as s:
         check(s.d.api.get("/v1/inspect/host").expect(200).json["memory_bytes"] > 0, "an administrator sees them")

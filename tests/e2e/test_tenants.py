@@ -46,7 +46,8 @@ class Tenant:
                 ("GET", f"{box}/logs"), ("GET", f"{box}/files?path=/tmp/mine"), ("GET", f"{box}/egress"), ("GET", f"{box}/ports/80"),
                 ("PUT", f"{box}/files?path=/tmp/x", {}), ("POST", f"{box}/processes", {"argv": ["true"]}), ("POST", f"{box}/processes/1/signal", {"signal": "KILL"}),
                 ("POST", f"{box}/extend-ttl", {"duration": "20m"}), ("POST", f"{box}/pause"), ("POST", f"{box}/snapshot", {}), ("POST", f"{box}/fork", {}),
-                ("POST", f"{box}/recreate"), ("PUT", f"{box}/egress", {"allow": []}), ("DELETE", box),
+                ("POST", f"{box}/recreate"), ("PUT", f"{box}/egress", {"allow": []}), ("PUT", f"{box}/labels", {"labels": {"a": "b"}}),
+                ("POST", f"{box}/undo", {}), ("DELETE", box),
                 ("GET", f"/v1/snapshots/{self.snapshot}"), ("GET", f"/v1/snapshots/{self.snapshot}/export"), ("POST", "/v1/sandboxes", {"snapshot": self.snapshot}),
                 ("DELETE", f"/v1/snapshots/{self.snapshot}"), ("POST", f"/v1/peers/{self.peer}/heartbeat"),
                 ("DELETE", f"/v1/peers/{self.peer}"), ("DELETE", f"/v1/tokens/{self.token_id}"), ("GET", f"/sandboxes/{self.box}"), ("DELETE", f"/sandboxes/{self.box}"),
@@ -127,16 +128,15 @@ def nobody_counts_as_another(c):
         victim.post("/v1/sandboxes", {}).expect(429)
         box = mine[0]["sandbox_id"]
         equal(mine[0]["labels"], {"peer": session["id"]}, "the session's label")
-        victim.request("PUT", f"/daytona/sandbox/{box}/labels", {"labels": {"a": "b"}}).expect(200)
-        equal(d.get(box)["labels"], {"a": "b", "peer": session["id"]}, "labels after they were set")
+        for path in (f"/daytona/sandbox/{box}/labels", f"/v1/sandboxes/{box}/labels"):
+            victim.request("PUT", path, {"labels": {"a": path}}).expect(200)
+            equal(d.get(box)["labels"], {"a": path, "peer": session["id"]}, "labels after they were set")
         victim.delete(f"/v1/peers/{session['id']}").expect(200, 204)
         for one in mine:
             wait_for(lambda one=one: d.get(one["sandbox_id"])["state"] == "destroyed", "it ends with its session")
         for tenant in boxes[:2]:
             low.delete(f"/v1/sandboxes/{tenant.json['sandboxID']}")
 
-
-# ---- filling, delaying, starving ----
 
 def build(api, name):
     """A template of E2B's interface: its id."""
@@ -182,6 +182,8 @@ def names_of_other_owners_mean_nothing(c):
         tenant.get(f"/v1/snapshots/{theirs}").expect(200)
         tenant.post("/v2/sandboxes", {"templateID": "kit"}, X_API_KEY=tenant.token).expect(201)
 
+
+# ---- filling, delaying, starving ----
 
 BOTH, AGENT = PLAIN + 2, PLAIN + 3  # the owner of two labels; the owner of an agent's token
 ROUNDS = 2

@@ -171,11 +171,18 @@ static void on_rest_undone(struct undo_op *op, int r, const struct err *e)
     call_settle_as(u->call, r, e, 200, &undo_answer, &a);
 }
 
+/* An undo replaces the files, and ends the programs, as a stop does. */
 static void rest_undo(struct call *c)
 {
     struct undo_request q = { 0 };
     struct undo_call *u;
 
+    if (!caller_may(&c->caller, VERB_EXTEND)) {
+        call_fail_with(c, 403, "denied",
+                       "an undo ends the programs of the sandbox: this token does not allow "
+                       "'extend'");
+        return;
+    }
     if (!call_read(c, &q))
         return;
     u = call_state(c, sizeof *u, NULL);
