@@ -32,6 +32,14 @@ void arena_done(struct arena *a)
     *a = ARENA_INIT(max);
 }
 
+void arena_swap(struct arena *a, struct arena *b)
+{
+    struct arena was = *a;
+
+    *a = *b;
+    *b = was;
+}
+
 static struct arena_block_ *add_arena_block(struct arena *a, size_t at_least)
 {
     size_t size = a->last_ ? a->last_->size * 2 : FIRST_BLOCK;

@@ -22,6 +22,9 @@ struct arena {
 void arena_init(struct arena *a, size_t max);
 void arena_done(struct arena *a); /* frees everything; the arena can be used again */
 
+/* Exchanges what the two hold; pointers into both stay valid. */
+void arena_swap(struct arena *a, struct arena *b);
+
 void *arena_alloc(struct arena *a,
                   size_t n); /* zeroed, aligned for any type; NULL past the ceiling */
 void *arena_array(struct arena *a, size_t count, size_t size);

@@ -89,6 +89,12 @@ bool sandbox_timed_out(const struct sandbox *s)
            s->request.on_timeout == ASK_END_PAUSE && s->detail.paused.left_ns <= NS_PER_S;
 }
 
+void sandbox_note_paused_layer(struct sandbox *s, const char *layer)
+{
+    snprintf(s->paused_layer, sizeof s->paused_layer, "%s", layer);
+    s->detail.paused.layer = s->paused_layer;
+}
+
 void pause_note(struct sandbox *s, struct sandbox_record *next, const struct capture *c,
                 bool stopped)
 {
@@ -101,7 +107,7 @@ void pause_note(struct sandbox *s, struct sandbox_record *next, const struct cap
     s->detail.has_paused = true;
     s->detail.paused.stopped = stopped;
     s->detail.paused.in_memory = c->in_memory;
-    s->detail.paused.layer = arena_dup(&s->arena, str_from(c->layer));
+    sandbox_note_paused_layer(s, c->layer);
     s->detail.paused.kept = c->kept;
     s->detail.paused.bytes = (int64_t)c->bytes;
     s->detail.paused.entries = (int64_t)c->entries;
@@ -204,7 +210,7 @@ struct resume {
     bool holds;            /* … and this holds the layers that it is rebuilt on */
     struct layer_job take; /* turns its files on disk into a layer */
     struct flatten_op flatten;
-    struct json_strs old; /* the layers that it was built on before */
+    struct json_strs old; /* the layers that it was built on before; on stack_arena */
     int r;
     struct err err;
 };
@@ -249,9 +255,9 @@ static void edit_resumed(struct change *ch, struct sandbox_record *next)
         ttl_prolong(next, s->resume->duration_ns);
     snprintf(next->boot, sizeof next->boot, "%s", s->control->boot);
     s->detail.has_paused = s->detail.has_unsynced = false;
-    if (s->resume->rebuilt) {
+    if (s->resume->rebuilt && s->detail.layers.p != s->stack.p) { /* the first try */
         s->resume->old = s->detail.layers;
-        s->detail.layers = s->stack;
+        sandbox_exchange_layers(s, &s->stack, &s->stack_arena);
     }
     sandbox_write_detail(s, next);
 }
@@ -399,7 +405,7 @@ static void on_resume_flattened(struct flatten_op *f)
 
     u->holds = true;
     if (f->stack.n == 1 && s->stack.n > 1) /* copied: the operation's name is freed with it */
-        r = layers_stack(f->stack.p[0], &none, &s->arena, &s->stack, &e);
+        r = sandbox_set_stack(s, f->stack.p[0], &none, &e);
     if (r >= 0)
         r = mounts_open(s, on_resumed_mounts_opened, &e);
     if (r < 0)
@@ -418,7 +424,7 @@ static void build_resume_stack(struct sandbox *s)
     if (!control_backend(s->control, s->record.extension, &s->ops) || !s->profile)
         r = err_set(&e, ERR_CONFLICT, "its profile no longer exists");
     if (r >= 0)
-        r = layers_stack(s->detail.paused.layer, &s->detail.layers, &s->arena, &s->stack, &e);
+        r = sandbox_set_stack(s, s->detail.paused.layer, &s->detail.layers, &e);
     if (r < 0) {
         resume_fail(s, e.code, e.msg);
         return;

@@ -23,10 +23,12 @@ void sandbox_take_box(struct sandbox *s, struct backend_box *b)
 
 void sandbox_note_box(struct sandbox *s)
 {
-    s->detail.handle = arena_dup(&s->arena, str_from(s->box->handle));
+    arena_done(&s->box_arena);
+    arena_init(&s->box_arena, SANDBOX_ARENA_MAX);
+    s->detail.handle = arena_dup(&s->box_arena, str_from(s->box->handle));
     s->detail.unenforced = s->box->unenforced;
     if (strcmp(s->record.profile, CATALOG_DEFAULT_PROFILE) == 0)
-        s->detail.telemetry = host_telemetry_tree(s->control, &s->arena);
+        s->detail.telemetry = host_telemetry_tree(s->control, &s->box_arena);
 }
 
 void sandbox_enter_ready(struct sandbox *s, struct sandbox_record *next)

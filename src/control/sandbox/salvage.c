@@ -113,6 +113,13 @@ static bool await_rescue(struct salvage *x)
 
 /* --- storing failed: recorded, and retried much later --- */
 
+static void note_unsynced(struct sandbox *s, const char *why)
+{
+    s->detail.has_unsynced = true;
+    snprintf(s->unsynced_why, sizeof s->unsynced_why, "%s", why);
+    s->detail.unsynced.why = s->unsynced_why;
+}
+
 static void edit_held(struct change *c, struct sandbox_record *next)
 {
     struct sandbox *s = c->sandbox;
@@ -120,9 +127,9 @@ static void edit_held(struct change *c, struct sandbox_record *next)
     int64_t longest =
         next->state == SANDBOX_PAUSED ? s->control->config->ttl.paused : HELD_RETRY_S * NS_PER_S;
 
-    s->detail.has_unsynced = true;
-    s->detail.unsynced.why = arena_dup(&s->arena, str_from(x->why));
-    s->detail.unsynced.error = arena_dup(&s->arena, str_from(x->error));
+    note_unsynced(s, x->why);
+    snprintf(s->unsynced_error, sizeof s->unsynced_error, "%s", x->error);
+    s->detail.unsynced.error = s->unsynced_error;
     if (next->deadline_ns < clock_boot() + longest)
         next->deadline_ns = clock_boot() + longest;
     if (next->state == SANDBOX_PAUSED)
@@ -285,9 +292,9 @@ bool salvage_note_pause(struct sandbox *s)
 
     if (!x || !x->pauses || x->end.unsynced == DESTROY_REFUSE)
         return false;
-    s->detail.has_unsynced = true;
-    s->detail.unsynced.why = arena_dup(&s->arena, str_from(x->why));
-    s->detail.unsynced.reason = arena_dup(&s->arena, str_from(x->end.reason));
+    note_unsynced(s, x->why);
+    snprintf(s->unsynced_reason, sizeof s->unsynced_reason, "%s", x->end.reason);
+    s->detail.unsynced.reason = s->unsynced_reason;
     s->detail.unsynced.error = NULL;
     return true;
 }

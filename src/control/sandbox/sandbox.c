@@ -79,6 +79,9 @@ void sandbox_unref(struct sandbox *s)
     workspace_op_done(&s->last_sync);
     free(s->usage); /* waiting operations hold the sandbox */
     arena_done(&s->arena);
+    arena_done(&s->box_arena);
+    arena_done(&s->layers_arena);
+    arena_done(&s->stack_arena);
     arena_done(&s->labels[0]);
     arena_done(&s->labels[1]);
     free(s->details[0]);
@@ -186,6 +189,20 @@ void sandbox_take_layers(struct sandbox *s, const struct json_strs *layers, cons
         abort();
     s->detail.snapshot = snapshot ? arena_dup(&s->arena, str_from(snapshot)) : NULL;
     layers_ref(s->control, &s->detail.layers);
+}
+
+int sandbox_set_stack(struct sandbox *s, const char *first, const struct json_strs *below,
+                      struct err *e)
+{
+    arena_done(&s->stack_arena);
+    arena_init(&s->stack_arena, SANDBOX_ARENA_MAX);
+    return layers_stack(first, below, &s->stack_arena, &s->stack, e);
+}
+
+void sandbox_exchange_layers(struct sandbox *s, const struct json_strs *names, struct arena *on)
+{
+    s->detail.layers = *names;
+    arena_swap(&s->layers_arena, on);
 }
 
 int sandbox_take_base(struct sandbox *s, const struct base_image *b, struct err *e)

@@ -28,7 +28,7 @@ struct sandbox {
     char name_key[NAMES_KEY]; /* its id there */
     /* Family NULL: not counted in a family's part of its owner's share. */
     struct owner *owner, *family;
-    struct arena arena;           /* holds the data of record, detail and request */
+    struct arena arena; /* holds the data of record, detail and request, as they were loaded */
     struct sandbox_record record; /* as it is on disk */
     struct create_request request;
     struct sandbox_detail detail; /* parsed from record.detail */
@@ -74,7 +74,7 @@ struct sandbox {
     struct capture *capture; /* a capture of its files, under way */
     struct resume *resume;   /* under way (pause.c) */
     struct list stops;       /* struct sandbox_op that wait until its processes are gone (stop.c) */
-    struct json_strs stack;  /* the layers that it is rebuilt on */
+    struct json_strs stack;  /* the layers that it is rebuilt on; on stack_arena */
     bool stopping;           /* its box is torn down, for `stops` */
     bool pausing;            /* a pause is under way */
     bool rescuing;           /* it died, and is about to be recorded as paused (rescue.c) */
@@ -101,6 +101,14 @@ struct sandbox {
     const char *step; /* of provisioning: static; NULL: not begun, or over */
     uint64_t copied;  /* bytes of its workspace, during that step */
     char expire_reason[RECORD_REASON_MAX];
+    /* Data of its detail that is replaced again and again: each has a place of its own, since the
+     * arena above only grows. */
+    char paused_layer[LAYER_NAME_MAX];
+    char unsynced_why[RECORD_REASON_MAX], unsynced_reason[RECORD_REASON_MAX];
+    char unsynced_error[RECORD_REASON_MAX];
+    struct arena box_arena;      /* facts about its box, as of when that was recorded */
+    struct arena layers_arena;   /* the layers that it is built on, once they were replaced … */
+    struct arena stack_arena;    /* … and those that replace them next */
     char *details[2];            /* texts of its detail: on disk, and being stored */
     struct arena labels[2];      /* likewise its labels, once they were set … */
     unsigned labels_at;          /* … and which of them is on disk */
@@ -145,6 +153,13 @@ void sandbox_update_record(struct sandbox *s, const struct sandbox_record *now);
 
 /* Sets the layers that it is built on, and their snapshot (NULL: none) … */
 void sandbox_take_layers(struct sandbox *s, const struct json_strs *layers, const char *snapshot);
+
+/* Sets the stack that it is rebuilt on, with `first` on top; the names are copied. -ERR_TOO_BIG */
+int sandbox_set_stack(struct sandbox *s, const char *first, const struct json_strs *below,
+                      struct err *e);
+/* Replaces the layers that it is built on by names that are on this arena, which gets the replaced
+ * ones: those are valid until it is freed. */
+void sandbox_exchange_layers(struct sandbox *s, const struct json_strs *names, struct arena *on);
 
 /* … and the image below them. */
 int sandbox_take_base(struct sandbox *s, const struct base_image *b, struct err *e);
@@ -191,6 +206,8 @@ void sandbox_open_egress_link(struct sandbox *s);
 void sandbox_enter_ready(struct sandbox *s, struct sandbox_record *next);
 
 void sandbox_note_box(struct sandbox *s); /* notes the handle of its new box in its detail */
+/* Notes the layer of its pause in its detail. */
+void sandbox_note_paused_layer(struct sandbox *s, const char *layer);
 
 /* --- pause.c --- */
 /* As sandbox_pause(); with `stop`, the record says that its processes end, and they are ended. */

@@ -71,8 +71,10 @@ struct undo_op {
     struct sandbox_op moving_;
     struct checkpoint_op present_;
     struct capture capture_;
+    struct arena names_; /* of layers_; and after those have replaced them, of old_layers_ */
     struct json_strs layers_, old_layers_;
-    const char *layer_, *old_layer_;
+    char layer_[LAYER_NAME_MAX], old_layer_[LAYER_NAME_MAX];
+    bool replaced_;
     int64_t old_at_, bytes_, entries_, old_bytes_, old_entries_;
     int r_;
     struct err err_;

@@ -37,6 +37,7 @@ static void finish_undo(struct undo_op *op)
     struct sandbox *s = take_ptr(op->sandbox_);
 
     s->checkpointing = false;
+    arena_done(&op->names_);
     op->done(op, op->r_, op->r_ < 0 ? &op->err_ : NULL);
     sandbox_unref(s);
 }
@@ -234,13 +235,14 @@ static void edit_replaced(struct change *ch, struct sandbox_record *next)
     struct undo_op *op = ch->user;
     struct sandbox_detail *d = &ch->sandbox->detail;
 
+    op->replaced_ = true;
     op->old_layers_ = d->layers;
-    op->old_layer_ = d->paused.layer;
+    snprintf(op->old_layer_, sizeof op->old_layer_, "%s", d->paused.layer);
     op->old_at_ = d->checkpoint.at;
     op->old_bytes_ = d->paused.bytes;
     op->old_entries_ = d->paused.entries;
-    d->layers = op->layers_;
-    d->paused.layer = op->layer_;
+    sandbox_exchange_layers(ch->sandbox, &op->layers_, &op->names_);
+    sandbox_note_paused_layer(ch->sandbox, op->layer_);
     d->paused.bytes = op->bytes_;
     d->paused.entries = op->entries_;
     d->checkpoint.at = op->target_;
@@ -249,14 +251,14 @@ static void edit_replaced(struct change *ch, struct sandbox_record *next)
 }
 
 /* The record could not be changed after edit_replaced(). */
-static void restore_detail(const struct undo_op *op)
+static void restore_detail(struct undo_op *op)
 {
     struct sandbox_detail *d = &op->sandbox_->detail;
 
-    if (!op->old_layer_)
+    if (!op->replaced_)
         return;
-    d->layers = op->old_layers_;
-    d->paused.layer = op->old_layer_;
+    sandbox_exchange_layers(op->sandbox_, &op->old_layers_, &op->names_);
+    sandbox_note_paused_layer(op->sandbox_, op->old_layer_);
     d->paused.bytes = op->old_bytes_;
     d->paused.entries = op->old_entries_;
     d->checkpoint.at = op->old_at_;
@@ -284,17 +286,14 @@ static void on_undo_recorded(struct change *ch, int r, const struct err *e)
 /* Copies the names of the checkpoint's layers, which it may exchange for equal ones. */
 static int copy_layer_names(struct undo_op *op, const struct snapshot *x, struct err *e)
 {
-    struct arena *a = &op->sandbox_->arena;
-    const char **names = arena_array(a, x->layers.n, sizeof *names);
-    bool fits = names;
-
-    for (size_t i = 0; fits && i < x->layers.n; i++)
-        fits = (names[i] = arena_dup(a, str_from(x->layers.p[i])));
-    if (!fits)
-        return err_set(e, ERR_TOO_BIG, "the record of sandbox %s has no room for more layers",
-                       op->sandbox_->record.id);
-    op->layer_ = names[0];
-    op->layers_ = (struct json_strs){ names + 1, x->layers.n - 1 };
+    op->layers_ = (struct json_strs){ x->layers.p + 1, x->layers.n - 1 };
+    if (!json_strs_copy(&op->layers_, &op->names_))
+        return err_set(e, ERR_TOO_BIG,
+                       "the names of the %zu layers of checkpoint %lld of sandbox %s need more "
+                       "memory than the allowed %d bytes",
+                       x->layers.n, (long long)op->target_, op->sandbox_->record.id,
+                       SANDBOX_ARENA_MAX);
+    snprintf(op->layer_, sizeof op->layer_, "%s", x->layers.p[0]);
     op->bytes_ = x->record.bytes;
     op->entries_ = x->record.entries;
     return 0;
@@ -396,7 +395,8 @@ void sandbox_undo(struct sandbox *s, struct undo_op *op)
     op->present_.automatic = false;
     op->step_ = 0;
     op->number = op->kept = op->changed = op->target_ = 0;
-    op->old_layer_ = NULL;
+    op->replaced_ = false;
+    arena_init(&op->names_, SANDBOX_ARENA_MAX);
     op->ran_ = s->record.state != SANDBOX_PAUSED;
     op->paused_ = false;
     op->r_ = 0;

@@ -95,3 +95,18 @@ TEST(a_zeroed_arena_has_nothing_to_give)
 
     CHECK(!arena_alloc(&a, 1));
 }
+
+TEST(two_exchange_what_they_hold)
+{
+    struct arena a = ARENA_INIT(1000), b = ARENA_INIT(2000);
+    const char *of_a = arena_dup(&a, STR("of a"));
+
+    arena_swap(&a, &b);
+    CHECK_INT(a.max, 2000);
+    arena_done(&a);
+    CHECK_STR(str_from(of_a), "of a");
+    arena_swap(&a, &b);
+    CHECK_STR(str_from(of_a), "of a");
+    arena_done(&a);
+    arena_done(&b);
+}
