@@ -111,9 +111,25 @@ def said(done):
     return done.out.decode()
 
 
+@contextlib.contextmanager
 def database(d):
-    db = sqlite3.connect(d.state / "daemon/sandboxer.db", timeout=10, isolation_level=None)
-    return contextlib.closing(db)
+    """The store is the daemon's alone while it runs: a daemon that does is stopped meanwhile, and started again."""
+    ran = d.alive
+    if ran:
+        d.stop()
+    with contextlib.closing(sqlite3.connect(d.state / "daemon/sandboxer.db", isolation_level=None)) as db:
+        yield db
+    if ran:
+        d.start()
+
+
+@contextlib.contextmanager
+def backup(d):
+    """To look into while the daemon runs."""
+    path = d.dir / "backup"
+    path.write_bytes(d.api.get("/v1/backup").expect(200).data)
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        yield db
 
 
 # --- as it is ---
@@ -254,61 +270,50 @@ def damage_to_events_is_found_with_its_place(c):
         with database(d) as db:
             columns = [row[1] for row in db.execute("PRAGMA table_info(events)")]
             rows = {row[0]: row for row in db.execute("SELECT * FROM events ORDER BY seq")}
-            last, middle = max(rows), sorted(rows)[len(rows) // 2]
+            heads = {table: db.execute(f"SELECT * FROM {table}").fetchall() for table in ("ledger", "egress_heads", "event_cuts")}
+        last, middle = max(rows), sorted(rows)[len(rows) // 2]
 
-            def put_back(seq):
-                db.execute(f"INSERT OR REPLACE INTO events ({','.join(columns)}) VALUES ({','.join('?' * len(columns))})", rows[seq])
+        def put_back(db):
+            for table, wanted in (("events", list(rows.values())), *heads.items()):
+                db.execute(f"DELETE FROM {table}")
+                for row in wanted:
+                    db.execute(f"INSERT INTO {table} VALUES ({','.join('?' * len(row))})", row)
 
-            def sees(what, *expected):
-                found = problems(verify(d))
-                equal(found[0] if found else None, expected, f"{what}: {found}")
+        def sees(what, expected, *statements):
+            with database(d) as db:
+                put_back(db)
+                for statement, *values in statements:
+                    db.execute(statement, values)
+            found = problems(verify(d))
+            equal(found[0] if found else None, expected, f"{what}: {found}")
 
-            for column, value in (("reason", "nothing"), ("type", "x"), ("actor", "uid:1"), ("detail", "{}"), ("time_ns", 5), ("owner", "me"),
-                                  ("to_state", 3), ("chain", b"0" * 32), ("sandbox", "sbx_other")):
-                db.execute(f"UPDATE events SET {column} = ? WHERE seq = ?", (value, middle))
-                if rows[middle][columns.index(column)] != value:
-                    sees(column, "daemon", "changed", middle)
-                put_back(middle)
-            intact(d, "put back", box)
-            db.execute("DELETE FROM events WHERE seq = ?", (middle,))
-            sees("one removed", "daemon", "missing", middle)
-            put_back(middle)
-            db.execute("DELETE FROM events WHERE seq = ?", (last,))
-            sees("the last removed", "daemon", "end_missing", last)
-            put_back(last)
-            one, two = rows[middle], rows[middle - 1]
-            for seq, row in ((middle, two), (middle - 1, one)):
-                db.execute(f"UPDATE events SET {','.join(f'{k} = ?' for k in columns[1:])} WHERE seq = ?", (*row[1:], seq))
-            sees("two swapped", "daemon", "changed", middle - 1)
-            put_back(middle)
-            put_back(middle - 1)
-            db.execute("UPDATE events SET chain = NULL WHERE seq = ?", (middle,))
-            sees("a link removed", "daemon", "unchained", middle)
-            put_back(middle)
-            head = db.execute("SELECT * FROM ledger").fetchone()
-            db.execute("DELETE FROM events WHERE seq = ?", (last,))
-            db.execute("UPDATE ledger SET seq = ?, digest = ?", (last - 1, rows[last - 1][columns.index("chain")]))
-            sees("the head with the last", "daemon", "head_forged", last - 1)
-            put_back(last)
-            db.execute("DELETE FROM ledger")
-            sees("no head", "daemon", "head_missing", 0)
-            db.execute("INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?)", head)
-            anchor = db.execute("SELECT * FROM egress_heads WHERE sandbox = ?", (box,)).fetchone()
-            db.execute("UPDATE egress_heads SET seq = seq - 1")
-            sees("an anchor", box, "head_forged", 0)
-            db.execute("DELETE FROM egress_heads")
-            sees("no anchor", box, "head_missing", anchor[1])
-            db.execute("INSERT INTO egress_heads VALUES (?, ?, ?, ?, ?, ?, ?)", anchor)
-            intact(d, "all put back", box)
-            db.execute("INSERT INTO event_cuts VALUES (?, 1, ?, ?)", (middle, b"0" * 32, b"1" * 32))
-            db.execute("DELETE FROM events WHERE seq <= ?", (middle,))
-            sees("a forged cut", "daemon", "cut_forged", 1)
-            for seq in range(1, middle + 1):
-                put_back(seq)
-            db.execute("DELETE FROM event_cuts")
-            intact(d, "after that", box)
-            db.execute(f"INSERT INTO events ({','.join(columns[1:])}) VALUES ({','.join('?' * (len(columns) - 1))})", (*rows[middle][1:-1], None))
-            sees("one inserted", "daemon", "unchained", last + 1)
+        for column, value in (("reason", "nothing"), ("type", "x"), ("actor", "uid:1"), ("detail", "{}"), ("time_ns", 5), ("owner", "me"),
+                              ("to_state", 3), ("chain", b"0" * 32), ("sandbox", "sbx_other")):
+            if rows[middle][columns.index(column)] != value:
+                sees(column, ("daemon", "changed", middle), (f"UPDATE events SET {column} = ? WHERE seq = ?", value, middle))
+        sees("put back", None)
+        intact(d, "put back", box)
+        delete = "DELETE FROM events WHERE seq = ?"
+        sees("one removed", ("daemon", "missing", middle), (delete, middle))
+        sees("the last removed", ("daemon", "end_missing", last), (delete, last))
+        exchange = f"UPDATE events SET {','.join(f'{k} = ?' for k in columns[1:])} WHERE seq = ?"
+        sees("two swapped", ("daemon", "changed", middle - 1), (exchange, *rows[middle - 1][1:], middle), (exchange, *rows[middle][1:], middle - 1))
+        sees("a link removed", ("daemon", "unchained", middle), ("UPDATE events SET chain = NULL WHERE seq = ?", middle))
+        sees("the head with the last", ("daemon", "head_forged", last - 1), (delete, last),
+             ("UPDATE ledger SET seq = ?, digest = ?", last - 1, rows[last - 1][columns.index("chain")]))
+        sees("an anchor", (box, "head_forged", 0), ("UPDATE egress_heads SET seq = seq - 1",))
+        sees("no anchor", (box, "head_missing", heads["egress_heads"][0][1]), ("DELETE FROM egress_heads",))
+        sees("a forged cut", ("daemon", "cut_forged", 1), ("INSERT INTO event_cuts VALUES (?, 1, ?, ?)", middle, b"0" * 32, b"1" * 32),
+             ("DELETE FROM events WHERE seq <= ?", middle))
+        sees("all put back", None)
+        intact(d, "all put back", box)
+        # A start without a head begins another chain: a head that was kept shows it.
+        kept = d.api.get("/v1/audit/head").expect(200).json
+        sees("no head", None, ("DELETE FROM ledger",))
+        found = verify(d, f"?expect={kept['seq']}:{kept['digest']}")
+        check(found["problems"], f"the head that was kept is not missed: {found}")
+        sees("one inserted", ("daemon", "unchained", last + 1),
+             (f"INSERT INTO events ({','.join(columns[1:])}) VALUES ({','.join('?' * (len(columns) - 1))})", *rows[middle][1:-1], None))
         new = d.create()  # the daemon goes on behind it
         d.destroy(new)
         found = problems(verify(d))
@@ -474,40 +479,53 @@ def retention_is_no_damage_and_another_record_of_it_is(c):
         wait_for(lambda: talk(d, box, 60) or aside(d, box), "a part is put aside", 60)
         for _ in range(1200):
             d.api.post(f"/v1/sandboxes/{box}/extend-ttl", {"duration": "20m"}).expect(200)
-        with database(d) as db:
-            def removed():
-                return db.execute("SELECT min(seq) - 1 FROM events").fetchone()[0]
-            wait_for(lambda: removed() > 100, "old events are removed")
-            intact(d, "after retention and rotation", box)
-            cli("audit", "verify").expect(0)
-            d.stop()
-            d.start()
-            intact(d, "after a restart", box)
-            wait_for(lambda: d.get(box)["egress"]["in_force"], "it is served again")
 
-            # A prune that the start caused must not come between: none is due before the next 62 events.
-            wait_for(lambda: removed() == db.execute("SELECT max(last) FROM event_cuts").fetchone()[0], "the record says what was removed")
+        def removed():
+            with backup(d) as db:
+                return db.execute("SELECT min(seq) - 1, (SELECT max(last) FROM event_cuts) FROM events").fetchone()
+
+        wait_for(lambda: removed()[0] > 100, "old events are removed")
+        intact(d, "after retention and rotation", box)
+        cli("audit", "verify").expect(0)
+        d.stop()
+        d.start()
+        intact(d, "after a restart", box)
+        wait_for(lambda: d.get(box)["egress"]["in_force"], "it is served again")
+
+        # Without the sandbox, starts add no events: no prune comes between.
+        d.destroy(box)
+        d.stop()
+        d.start()
+        wait_for(lambda: len(set(removed())) == 1, "the record says what was removed")
+        with database(d) as db:
             good = db.execute("SELECT * FROM event_cuts").fetchall()
-            last = removed()
+            last = db.execute("SELECT min(seq) - 1 FROM events").fetchone()[0]
             event = db.execute("SELECT * FROM events WHERE seq = ?", (last + 1,)).fetchone()
             digest = db.execute("SELECT chain FROM events WHERE seq = ?", (last + 1,)).fetchone()[0]
 
-            def sees(what, kind, statement, *values):
-                db.execute(statement, values)
-                found = problems(verify(d))
-                equal(found[0][:2] if found else None, ("daemon", kind), f"{what}: {found}")
-                cli("audit", "verify").expect(1, says="damaged")
-                db.execute("DELETE FROM event_cuts")
-                db.executemany("INSERT INTO event_cuts VALUES (?, ?, ?, ?)", good)
-            sees("no record", "missing", "DELETE FROM event_cuts")
-            sees("another beginning", "cut_forged", "UPDATE event_cuts SET first = first + 1 WHERE last = ?", last)
-            sees("another end", "missing", "UPDATE event_cuts SET last = last - 1 WHERE last = ?", last)
-            sees("another digest", "cut_forged", "UPDATE event_cuts SET digest = zeroblob(32) WHERE last = ?", last)
-            sees("another code", "cut_forged", "UPDATE event_cuts SET mac = zeroblob(32) WHERE last = ?", last)
-            db.execute("DELETE FROM events WHERE seq = ?", (last + 1,))
-            sees("one event more", "cut_forged", "UPDATE event_cuts SET last = last + 1, digest = ? WHERE last = ?", digest, last)
+        def put_back(db):
+            db.execute("DELETE FROM event_cuts")
+            db.executemany("INSERT INTO event_cuts VALUES (?, ?, ?, ?)", good)
+
+        def sees(what, kind, *statements):
+            with database(d) as db:
+                put_back(db)
+                for statement, *values in statements:
+                    db.execute(statement, values)
+            found = problems(verify(d))
+            equal(found[0][:2] if found else None, ("daemon", kind), f"{what}: {found}")
+            cli("audit", "verify").expect(1, says="damaged")
+        sees("no record", "missing", ("DELETE FROM event_cuts",))
+        sees("another beginning", "cut_forged", ("UPDATE event_cuts SET first = first + 1 WHERE last = ?", last))
+        sees("another end", "missing", ("UPDATE event_cuts SET last = last - 1 WHERE last = ?", last))
+        sees("another digest", "cut_forged", ("UPDATE event_cuts SET digest = zeroblob(32) WHERE last = ?", last))
+        sees("another code", "cut_forged", ("UPDATE event_cuts SET mac = zeroblob(32) WHERE last = ?", last))
+        sees("one event more", "cut_forged", ("DELETE FROM events WHERE seq = ?", last + 1),
+             ("UPDATE event_cuts SET last = last + 1, digest = ? WHERE last = ?", digest, last))
+        with database(d) as db:
+            put_back(db)
             db.execute(f"INSERT INTO events VALUES ({','.join('?' * len(event))})", event)
-            intact(d, "put back", box)
+        intact(d, "put back", box)
 
 
 @test

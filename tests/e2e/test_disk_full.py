@@ -3,13 +3,14 @@
 # parallel
 """Disk has shares per owner, and a full disk keeps nobody from looking, ending and removing."""
 
+import contextlib
 import os
 import subprocess
 
 from daemon import Daemon
 from harness import check, equal, main, test, wait_for
 from tcp import OTHERS, serving, users_token
-from volumes import fill
+from volumes import fill, volume
 
 
 def start(api, box, script):
@@ -118,6 +119,35 @@ def a_full_disk_keeps_nobody_from_ending_things(c):
             d.works(boxes[4])
     finally:
         subprocess.run(["umount", str(place)], check=False)
+
+
+@test(only="root", because="a file system is mounted")
+def a_btrfs_without_a_free_block_does_not_kill_the_daemon(c):
+    """There the kernel ends who writes to a page that is mapped from a file: the page needs another block each time."""
+    with volume(c, "btrfs", megabytes=512) as top:
+        with Daemon(c, state=top / "state", driver="memory") as d:
+            box = d.create()
+            for turn in range(4):
+                os.sync()
+                fill(top / "filler")
+                os.sync()
+                alive = d.plane
+                for _ in range(4):
+                    check(d.api.post(f"/v1/sandboxes/{box}/extend-ttl", {"duration": "20m"}).status in (200, 507), "a longer life on a full disk")
+                    check(d.api.post("/v1/sandboxes", {}).status in (201, 507), "a create on a full disk")
+                d.get(box)
+                equal(d.plane, alive, "the control plane")
+                if turn % 2:
+                    d.kill()
+                    if not d.spawn():  # it may need a block, and says so
+                        d.wait()
+                        check("No space left" in d.tail(2), f"why it does not serve\n{d.tail()}")
+                        os.unlink(top / "filler")
+                        d.start()
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(top / "filler")
+                wait_for(lambda: d.api.post("/v1/sandboxes", {}).status == 201, "everything works again")
+                d.works(box)
 
 
 main()

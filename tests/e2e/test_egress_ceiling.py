@@ -3,6 +3,7 @@
 # parallel
 """Egress ceilings: how far the policies of tenants may reach, at every interface, and what the worker denies again."""
 
+import contextlib
 import json
 import sqlite3
 
@@ -209,7 +210,7 @@ def the_worker_denies_what_an_older_policy_allows(c):
         box = d.api.request("POST", "/v1/sandboxes", {"egress": {"allow": [f"127.0.0.1:{port}"]}}).expect(201).json["sandbox_id"]
         check("the host's page" in json.dumps(reads(d.api, box, port).expect(200).json), "an administrator's is served")
         d.stop()
-        with sqlite3.connect(next(d.state.glob("**/*.db"))) as db:
+        with contextlib.closing(sqlite3.connect(next(d.state.glob("**/*.db")))) as db, db:
             db.execute("UPDATE egress SET admin = 0, most = 0")
         d.start(args=("--listen", f"127.0.0.1:{tcp}"))
         wait_for(lambda: d.get(box)["egress"]["in_force"] == 1, "the policy is in force again")

@@ -4,6 +4,7 @@
 """Egress through a daemon: what its sandboxes reach, and that nothing else does, come what may."""
 
 import concurrent.futures
+import contextlib
 import hashlib
 import json
 import os
@@ -317,7 +318,7 @@ def a_stored_policy_that_is_no_longer_valid_lets_nothing_through(c):
             put(d, box, rest).expect(200)
             reaches(d, box, f"http://{NAME}/")
             d.stop()
-            with sqlite3.connect(next(d.state.glob("**/*.db"))) as db:
+            with contextlib.closing(sqlite3.connect(next(d.state.glob("**/*.db")))) as db, db:
                 changed = db.execute("UPDATE egress SET policy = replace(policy, '\"ports\":[80]', '\"ports\":[443]') "
                                      "WHERE policy LIKE '%rest%'").rowcount
             equal(changed, 1, "rows that became an older version's")
@@ -342,7 +343,7 @@ USELESS = "nothing can pass on port 443"  # why the policy below is invalid
 
 def spoil(d, where):
     """Turns a row into one that an older version may have written: its endpoint is invalid."""
-    with sqlite3.connect(next(d.state.glob("**/*.db"))) as db:
+    with contextlib.closing(sqlite3.connect(next(d.state.glob("**/*.db")))) as db, db:
         return db.execute("UPDATE egress SET policy = replace(policy, '\"ports\":[80]', '\"ports\":[443]') WHERE sandbox = ?", (where,)).rowcount
 
 
@@ -376,7 +377,7 @@ def a_stored_policy_that_does_not_load_is_explained(c):
             d.api.post(f"/v1/sandboxes/{paused}/pause").expect(200)
             d.stop()
             equal((spoil(d, broken), spoil(d, paused)), (1, 1), "rows that became an older version's")
-            with sqlite3.connect(next(d.state.glob("**/*.db"))) as db:
+            with contextlib.closing(sqlite3.connect(next(d.state.glob("**/*.db")))) as db, db:
                 equal(db.execute("DELETE FROM egress WHERE sandbox = ?", (lost,)).rowcount, 1, "rows that are lost")
             d.log_path.write_bytes(b"")
             d.start()

@@ -19,9 +19,20 @@ AT_ONCE = f"storage: {{driver: {DRIVER}, measure_after: 0}}\nimages: {{free_min:
 NEVER = f"storage: {{driver: {DRIVER}, measure_after: 1d}}\nimages: {{free_min: 0}}"
 
 
+@contextlib.contextmanager
+def store(d):
+    """To read: a backup, because the store itself is the daemon's alone while it runs."""
+    path = d.state / "daemon/sandboxer.db"
+    if d.alive:
+        path = d.dir / "backup"
+        path.write_bytes(d.api.get("/v1/backup").expect(200).data)
+    with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+        yield db
+
+
 def rows(d):
     """What the store has of layers: their measures."""
-    with contextlib.closing(sqlite3.connect(f"file:{d.state}/daemon/sandboxer.db?mode=ro", uri=True)) as db:
+    with store(d) as db:
         return dict(db.execute("SELECT name, measure FROM layers"))
 
 
@@ -154,7 +165,7 @@ def damage_is_seen_after_a_restart(c):
 
 def digests_of(d, snap):
     """Without a daemon."""
-    with contextlib.closing(sqlite3.connect(f"file:{d.state}/daemon/sandboxer.db?mode=ro", uri=True)) as db:
+    with store(d) as db:
         (names,), = db.execute("SELECT layers FROM snapshots WHERE id = ?", (snap,))
         return rows(d)[names.split()[0]]
 

@@ -445,15 +445,30 @@ def a_store_that_cannot_be_synced_is_not_begun(c):
 
 
 @test
-def a_store_that_somebody_locks_is_an_error_and_then_over(c):
+def the_store_is_the_daemons_alone(c):
+    """Nobody else can lock it; nothing of it is mapped, which a full disk could make a SIGBUS; and who has it open is waited for by nobody."""
     with Daemon(c) as d:
-        box = d.create()
-        lock = sqlite3.connect(d.state / "daemon/sandboxer.db", isolation_level=None)
-        lock.execute("BEGIN IMMEDIATE")
-        answer = d.api.post("/v1/sandboxes", {}).expect(500, 503, 507)
-        check(answer.code in ("system", "busy", "storage_full"), f"code is {answer.code}: {answer}")
-        lock.execute("ROLLBACK")
-        lock.close()
+        box, path = d.create(), d.state / "daemon/sandboxer.db"
+        for statement in ("SELECT count(*) FROM sandboxes", "BEGIN IMMEDIATE"):
+            with contextlib.closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
+                try:
+                    other.execute(statement)
+                except sqlite3.OperationalError as e:
+                    check("locked" in str(e), f"{statement}: {e}")
+                else:
+                    raise Failure(f"another program can do '{statement}'")
+        mapped = [line for line in open(f"/proc/{d.plane}/maps", encoding="utf-8") if "sandboxer.db" in line]
+        equal((mapped, path.with_name("sandboxer.db-shm").exists()), ([], False), "what is mapped, and whether there is a file for it")
+        d.works(box)
+        d.kill()
+        path.with_name("sandboxer.db-shm").write_bytes(b"of an older version")
+        with contextlib.closing(sqlite3.connect(path)) as other:
+            other.execute("SELECT count(*) FROM sandboxes").fetchall()
+            check(not d.spawn(), "it serves although another program has the store open")
+            check(d.wait() != 0 and "another program has sandboxer.db open" in d.tail(3), f"what it says: {d.tail(3)}")
+        path.with_name("sandboxer.db-shm").write_bytes(b"of an older version")
+        d.start()
+        check(not path.with_name("sandboxer.db-shm").exists(), "the index of an older version is still there")
         d.works(box)
         d.works(d.create())
 
@@ -489,8 +504,10 @@ def nothing_is_swept_where_a_record_cannot_be_read(c):
                 store.execute("UPDATE sandboxes SET request = ? WHERE id = ?", (text, box))
             d.start()
 
+        d.stop()
         with contextlib.closing(sqlite3.connect(d.state / "daemon/sandboxer.db")) as store:
             request = store.execute("SELECT request FROM sandboxes WHERE id = ?", (box,)).fetchone()[0]
+        d.start()
         rewrite("damaged")
         for apply in (False, True):
             d.api.post("/v1/reap-stale", {"apply": apply}).expect(409, code="conflict")

@@ -3,6 +3,7 @@
 # parallel
 """Secrets at rest: values of environment variables are on disk only sealed, with a key outside of the store."""
 
+import contextlib
 import os
 import socket
 import sqlite3
@@ -50,9 +51,11 @@ def values_are_never_on_disk_in_the_clear(c):
         d.start()
         equal(shown(d, box), MARKER, "the variable after a restart")
         d.destroy(box)
-        with sqlite3.connect(f"file:{d.state}/daemon/sandboxer.db?mode=ro", uri=True) as db:
+        d.stop()
+        with contextlib.closing(sqlite3.connect(f"file:{d.state}/daemon/sandboxer.db?mode=ro", uri=True)) as db:
             rows = db.execute("SELECT request FROM sandboxes").fetchall() + db.execute("SELECT spec FROM processes").fetchall()
         check(all("sealed:" not in row[0] and MARKER not in row[0] for row in rows), f"rows of a destroyed sandbox: {rows}")
+        d.start()
         equal(places(d.state), [], "files with the value after the destroy")
 
 
@@ -88,8 +91,10 @@ def arguments_of_background_processes_are_sealed_and_erased(c):
         d.start()
         works()
         d.destroy(box)
-        with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as db:
+        d.stop()
+        with contextlib.closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
             equal({row[0] for row in db.execute("SELECT spec FROM processes")}, {"{}"}, "rows of a destroyed sandbox")
+        d.start()
 
 
 @test

@@ -99,8 +99,10 @@ def goes_back_and_forth(d):
         for b in (box, other):
             d.destroy(b)
         wait_for(lambda: layers(d) == [] and unfinished(d) == [] and box not in boxes(d), "the layers are gone")
+        d.stop()
         with contextlib.closing(sqlite3.connect(d.state / "daemon/sandboxer.db")) as db:
             equal(db.execute("SELECT count(*) FROM snapshots").fetchone(), (0,), "rows")
+        d.start()
 
 
 @test

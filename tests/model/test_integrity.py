@@ -202,8 +202,7 @@ class World:
     def full_volume(self, least):
         """Nothing that is refused is half done, and all of it succeeds when there is room again."""
         verb = self.r.choice(("snapshot", "pause"))
-        # A btrfs without room kills those who write to pages that they have mapped, as the store does.
-        fill(self.top / "filler", self.r.choice((0, 0, 256 << 10, 4 << 20) if self.d.driver != "btrfs" else (4 << 20, 8 << 20)))
+        fill(self.top / "filler", self.r.choice((0, 0, 256 << 10, 4 << 20)))
         try:
             answer = self.request(verb, full=True)
         finally:

@@ -291,10 +291,10 @@ static int check_root_pages(struct db *d, struct err *e)
     return r;
 }
 
-/* Opens and checks the file. On failure, removes WAL and shm files that it has made. */
+/* Opens and checks the file. On failure, removes a WAL file that it has made. */
 static int open_checked_store(const struct store_file *f, int dir, struct db *ret, struct err *e)
 {
-    bool wal = is_at(dir, STORE_FILE_NAME, "-wal"), shm = is_at(dir, STORE_FILE_NAME, "-shm");
+    bool wal = is_at(dir, STORE_FILE_NAME, "-wal");
     int64_t pages = 0, size = 0;
     struct db d;
     int r = db_open(&d, f->path, e);
@@ -310,13 +310,19 @@ static int open_checked_store(const struct store_file *f, int dir, struct db *re
         if (r < 0)
             db_close(&d);
     }
+    if (r == -(int)ERR_BUSY) /* a WAL file is that program's */
+        return err_set(e, ERR_BUSY,
+                       "another program has %s open; end it, and use 'sandboxer backup' for a copy "
+                       "to look into",
+                       STORE_FILE_NAME);
     if (r < 0) {
         if (!wal)
             unlink_at(dir, STORE_FILE_NAME, "-wal");
-        if (!shm)
-            unlink_at(dir, STORE_FILE_NAME, "-shm");
         return r;
     }
+    /* The index of an older version, or of another program. It is unused: the connection has the
+     * file's lock by now. */
+    unlink_at(dir, STORE_FILE_NAME, "-shm");
     sqlite3_db_config(d.h, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
     *ret = d;
     return 0;

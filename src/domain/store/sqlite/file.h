@@ -3,7 +3,11 @@
  *
  * A new or upgraded file is built under another name and then renamed, so the store is always
  * complete or absent. The file is checked before the first write: a foreign, newer or damaged file
- * is rejected and not changed. */
+ * is rejected and not changed.
+ *
+ * While it is open it belongs to the process (vfs.h), and only SQLite may open and close it: the
+ * functions below read its header and copy it before they open the connection that they return.
+ * Another program that has it open, even to read, keeps it from being opened: -ERR_BUSY. */
 #ifndef DOMAIN_STORE_SQLITE_FILE_H
 #define DOMAIN_STORE_SQLITE_FILE_H
 

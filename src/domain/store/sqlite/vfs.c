@@ -5,20 +5,36 @@
 #include <stdio.h>
 #include <string.h>
 
+static sqlite3_vfs *base;
+
 static int keep_path(sqlite3_vfs *v, const char *name, int cap, char *ret)
 {
     return snprintf(ret, (size_t)cap, "%s", name) < cap ? SQLITE_OK : SQLITE_CANTOPEN;
 }
 
-/* A copy of the base, but for the name and the path. */
+/* With the base's own structure, because SQLite's unix VFS recognizes "unix-excl" by the name in
+ * it. */
+static int open_with_base(sqlite3_vfs *v, const char *name, sqlite3_file *f, int flags, int *ret)
+{
+    return base->xOpen(base, name, f, flags, ret);
+}
+
+/* SQLite's default VFS, but "unix-excl" where that is "unix". */
+static sqlite3_vfs *find_base(void)
+{
+    sqlite3_vfs *found = sqlite3_vfs_find(NULL);
+
+    return found && strcmp(found->zName, "unix") == 0 ? sqlite3_vfs_find("unix-excl") : found;
+}
+
+/* A copy of the base, but for the name, the path and xOpen. */
 int vfs_register(struct err *e)
 {
-    static const sqlite3_vfs *base;
     static sqlite3_vfs store_vfs;
-    const sqlite3_vfs *found = sqlite3_vfs_find(NULL);
+    sqlite3_vfs *found = find_base();
 
     if (!found || found->iVersion < 2)
-        return err_set(e, ERR_UNSUPPORTED, "SQLite has no default VFS");
+        return err_set(e, ERR_UNSUPPORTED, "SQLite has no VFS \"unix-excl\"");
     if (base == found)
         return 0;
     sqlite3_vfs_unregister(&store_vfs);
@@ -27,6 +43,7 @@ int vfs_register(struct err *e)
     store_vfs.iVersion = 2;
     store_vfs.zName = VFS_NAME;
     store_vfs.xFullPathname = keep_path;
+    store_vfs.xOpen = open_with_base;
     if (sqlite3_vfs_register(&store_vfs, 0) != SQLITE_OK)
         return err_set(e, ERR_BUG, "SQLite rejects the VFS of the store");
     return 0;
