@@ -118,12 +118,46 @@ static bool is_socket_served(const char *path)
            (errno != ECONNREFUSED && errno != ENOENT);
 }
 
+static void name_lock(const char *path, char ret[static LOCK_NAME_MAX])
+{
+    snprintf(ret, LOCK_NAME_MAX, "%s.lock", path);
+}
+
+/* The lock is removed at the end, so a file that has content or is another user's is not taken for
+ * one: X.lock beside the socket X may be a user's file. */
+static int check_lock_file(const char *path, const char *name, const struct stat *st, struct err *e)
+{
+    bool empty = S_ISREG(st->st_mode) && st->st_size == 0;
+
+    if (empty && st->st_uid == geteuid())
+        return 0;
+    if (empty && is_socket_served(path))
+        return err_set(e, ERR_BUSY, "another sandboxerd listens on %s", path);
+    return err_set(e, ERR_CONFLICT,
+                   "socket.path: %s, where the lock of the socket must be, is not an empty file of "
+                   "uid %u, and is not used; name another path (socket.path, SANDBOXER_SOCKET) or "
+                   "move it away",
+                   name, (unsigned)geteuid());
+}
+
+static int check_lock_name(const char *path, struct err *e)
+{
+    char name[LOCK_NAME_MAX];
+    struct stat st;
+
+    name_lock(path, name);
+    if (lstat(name, &st) < 0)
+        return errno == ENOENT ? 0 : err_sys(e, "checking %s", name);
+    return check_lock_file(path, name, &st, e);
+}
+
 int doors_check_path(const char *path, struct err *e)
 {
     struct stat st;
 
     if (lstat(path, &st) < 0)
-        return errno == ENOENT ? 0 : err_sys(e, "checking socket.path %s", path);
+        return errno == ENOENT ? check_lock_name(path, e)
+                               : err_sys(e, "checking socket.path %s", path);
     if (!S_ISSOCK(st.st_mode))
         return err_set(e, ERR_CONFLICT,
                        "socket.path: %s is %s, not a socket, and is not replaced; name another "
@@ -133,7 +167,7 @@ int doors_check_path(const char *path, struct err *e)
                        : S_ISDIR(st.st_mode) ? "a directory"
                        : S_ISLNK(st.st_mode) ? "a symbolic link"
                                              : "a device or FIFO");
-    return 0;
+    return check_lock_name(path, e);
 }
 
 /* Removed locks are not waited for: the name must still be that of the file. */
@@ -145,21 +179,25 @@ static bool is_lock_current(int fd, const char *name)
            held.st_ino == found.st_ino;
 }
 
-static int try_lock(const char *name, int *ret, struct err *e)
+static int try_lock(const char *path, const char *name, int *ret, struct err *e)
 {
-    AUTO_CLOSE int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+    AUTO_CLOSE int fd = -1;
+    struct stat st;
+    int r = check_lock_name(path, e); /* opening a device may do something */
 
-    if (fd < 0)
+    if (r < 0)
+        return r;
+    fd = open(name, flags, 0600);
+    if (fd < 0 || fstat(fd, &st) < 0)
         return err_sys(e, "opening %s", name);
+    r = check_lock_file(path, name, &st, e);
+    if (r < 0)
+        return r;
     if (flock(fd, LOCK_EX | LOCK_NB) < 0 || !is_lock_current(fd, name))
         return -ERR_BUSY;
     *ret = take_fd(&fd);
     return 0;
-}
-
-static void name_lock(const char *path, char ret[static LOCK_NAME_MAX])
-{
-    snprintf(ret, LOCK_NAME_MAX, "%s.lock", path);
 }
 
 /* Two daemons that start at once must not both think that the path is free. The children of a
@@ -171,7 +209,7 @@ static int lock_path(const char *path, int *ret, struct err *e)
     int r;
 
     name_lock(path, name);
-    for (int i = 0; (r = try_lock(name, ret, e)) == -ERR_BUSY; i++) {
+    for (int i = 0; (r = try_lock(path, name, ret, e)) == -ERR_BUSY; i++) {
         if (i == LOCK_TRIES || is_socket_served(path))
             return err_set(e, ERR_BUSY, "another sandboxerd listens on %s", path);
         usleep(LOCK_WAIT_US);

@@ -21,8 +21,8 @@ struct doors {
     bool inherited_open; /* users other than ours can connect to an inherited socket */
 };
 
-/* Whether a daemon can put its socket there: nothing, or a socket. -ERR_CONFLICT names what is in
- * its place. Changes nothing. */
+/* Whether a daemon can put its socket there: nothing, or a socket; and its lock beside it, an empty
+ * file of ours. -ERR_CONFLICT names what is in its place. Changes nothing. */
 int doors_check_path(const char *path, struct err *e);
 
 /* -ERR_BUSY if a program listens there. The socket of a daemon that died is replaced; a file of any

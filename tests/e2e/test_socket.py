@@ -53,6 +53,43 @@ def a_directory_a_link_or_a_fifo_in_its_place_is_kept(c):
 
 
 @test()
+def a_file_in_the_place_of_its_lock_is_kept(c):
+    """A socket `poetry` has the lock `poetry.lock`, which may be somebody's file."""
+    d = Daemon(c)
+    lock, target = d.dir / "sock.lock", d.dir / "target"
+    target.write_text("precious")
+    for make in (lambda: lock.write_text("precious"), lambda: lock.symlink_to(target), lambda: os.mkfifo(lock), lock.mkdir):
+        make()
+        before = os.lstat(lock)
+        refused(d, str(lock), "socket.path", "is not used")
+        after = os.lstat(lock)
+        equal((after.st_ino, after.st_mode, after.st_size), (before.st_ino, before.st_mode, before.st_size), "what is there")
+        equal(names(d), ["sock.lock"], "what is beside it")
+        d.log_path.unlink()
+        if stat.S_ISDIR(before.st_mode):
+            lock.rmdir()
+        else:
+            lock.unlink()
+    equal(target.read_text(), "precious", "the file that the link leads to")
+    lock.write_text("")  # as a daemon that was killed leaves it
+    c.own(lock)
+    with d:
+        d.api.get("/version").expect(200)
+    equal(names(d), [], "what a daemon leaves of its socket")
+
+
+@test(only="root", because="a file of another user is needed")
+def a_lock_of_another_user_is_kept(c):
+    d = Daemon(c)
+    lock = d.dir / "sock.lock"
+    lock.write_text("")
+    os.chown(lock, 4711, 4711)
+    refused(d, str(lock), "is not an empty file of uid 0")
+    check(lock.exists(), "it is removed")
+    lock.unlink()
+
+
+@test()
 def a_socket_of_another_program_is_kept(c):
     d = Daemon(c)
     with socket.socket(socket.AF_UNIX) as other:
