@@ -107,8 +107,10 @@ static int print_config(const struct daemon *d)
 
     if (r >= 0)
         r = config_write(&d->config, CONFIG_YAML, &text, &e);
-    if (r < 0)
-        return report_start_failure(d, r, &e);
+    if (r < 0) {
+        report_start_failure(d, r, &e);
+        return 1;
+    }
     fwrite(text.p, 1, text.n, stdout);
     return 0;
 }

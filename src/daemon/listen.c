@@ -25,14 +25,23 @@ static void add_door(struct doors *d, int fd)
     d->fd[d->n++] = fd;
 }
 
-/* LISTEN_PID and LISTEN_FDS, as sd_listen_fds(3) has them. */
-static void take_systemd(struct doors *d)
+/* LISTEN_PID and LISTEN_FDS, as sd_listen_fds(3) has them: the number of sockets. */
+static uint64_t count_inherited(void)
 {
     const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
     uint64_t p, n;
 
-    if (!pid || !fds || !str_to_u64(str_from(pid), &p) || p != (uint64_t)getpid() ||
-        !str_to_u64(str_from(fds), &n))
+    return pid && fds && str_to_u64(str_from(pid), &p) && p == (uint64_t)getpid() &&
+                   str_to_u64(str_from(fds), &n)
+               ? n
+               : 0;
+}
+
+static void take_systemd(struct doors *d)
+{
+    uint64_t n = count_inherited();
+
+    if (!n)
         return;
     for (uint64_t i = 0; i < n && d->n < LISTEN_MAX; i++) {
         fcntl(SYSTEMD_FIRST + (int)i, F_SETFD, FD_CLOEXEC);
@@ -116,6 +125,34 @@ static bool is_socket_served(const char *path)
         return true;
     return connect(fd, (struct sockaddr *)&a, sizeof a) == 0 ||
            (errno != ECONNREFUSED && errno != ENOENT);
+}
+
+static int fail_served(const char *path, struct err *e)
+{
+    return err_set(e, ERR_BUSY, "another program listens on %s; name another socket.path", path);
+}
+
+/* systemd listens for a daemon that it starts on demand. */
+static bool is_socket_of_systemd(const char *path)
+{
+    struct sockaddr_un a = { .sun_family = AF_UNIX };
+    AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    struct ucred peer;
+    socklen_t n = sizeof peer;
+    char file[32], name[16] = "";
+    FILE *comm;
+
+    if (fd < 0 || !str_copy(str_from(path), a.sun_path, sizeof a.sun_path) ||
+        connect(fd, (struct sockaddr *)&a, sizeof a) < 0 ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) < 0)
+        return false;
+    snprintf(file, sizeof file, "/proc/%d/comm", (int)peer.pid);
+    comm = fopen(file, "re");
+    if (comm) {
+        (void)!fgets(name, sizeof name, comm);
+        fclose(comm);
+    }
+    return strcmp(name, "systemd\n") == 0;
 }
 
 static void name_lock(const char *path, char ret[static LOCK_NAME_MAX])
@@ -226,8 +263,7 @@ static int clear_path(const char *path, struct err *e)
     if (r < 0)
         return r;
     if (is_socket_served(path))
-        return err_set(e, ERR_BUSY, "another program listens on %s; name another socket.path",
-                       path);
+        return fail_served(path, e);
     if (unlink(path) < 0 && errno != ENOENT)
         return err_sys(e, "replacing the socket %s", path);
     return 0;
@@ -300,7 +336,7 @@ static socklen_t fill_socket_address(const struct config_address *from,
     return 0;
 }
 
-static int listen_tcp(const struct config_address *at, const char *text, int *ret, struct err *e)
+static int bind_tcp(const struct config_address *at, const char *text, int *ret, struct err *e)
 {
     struct sockaddr_storage a = { 0 };
     socklen_t n = fill_socket_address(at, &a);
@@ -313,10 +349,61 @@ static int listen_tcp(const struct config_address *at, const char *text, int *re
     if (fd < 0)
         return err_sys(e, "making a socket for %s", text);
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, (struct sockaddr *)&a, n) < 0 || listen(fd, BACKLOG) < 0)
+    if (bind(fd, (struct sockaddr *)&a, n) < 0)
         return err_sys(e, "listening on %s", text);
     *ret = take_fd(&fd);
     return 0;
+}
+
+static int listen_tcp(const struct config_address *at, const char *text, int *ret, struct err *e)
+{
+    AUTO_CLOSE int fd = -1;
+    int r = bind_tcp(at, text, &fd, e);
+
+    if (r < 0)
+        return r;
+    if (listen(fd, BACKLOG) < 0)
+        return err_sys(e, "listening on %s", text);
+    *ret = take_fd(&fd);
+    return 0;
+}
+
+/* A port that is bound and not listened on does not disturb anybody. */
+static int check_tcp_free(const struct config_address *at, const char *text, struct err *e)
+{
+    AUTO_CLOSE int fd = -1;
+
+    return text ? bind_tcp(at, text, &fd, e) : 0;
+}
+
+/* Connects only to a socket that a process has open. */
+static int check_socket_free(const char *path, struct err *e)
+{
+    struct stat st;
+
+    if (count_inherited() || lstat(path, &st) < 0 || !is_socket_served(path) ||
+        is_socket_of_systemd(path))
+        return 0;
+    return fail_served(path, e);
+}
+
+int doors_check_free(const struct config *c, struct err *e)
+{
+    int r = check_socket_free(c->socket.path, e);
+
+    if (r >= 0)
+        r = check_tcp_free(&c->address, c->listen, e);
+    return r < 0 ? r : check_tcp_free(&c->domain_address, c->domain.listen, e);
+}
+
+bool doors_held(const struct config *c)
+{
+    char name[LOCK_NAME_MAX];
+    AUTO_CLOSE int fd = -1;
+
+    name_lock(c->socket.path, name);
+    fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0;
 }
 
 int doors_open(const struct config *c, struct doors *ret, struct err *e)

@@ -15,6 +15,9 @@
 #include "daemon/listen.h"
 #include "daemon/privilege.h"
 #include "daemon/state.h"
+#include "daemon/volume.h"
+#include "domain/store/store.h"
+#include "engine/storage/driver.h"
 
 /* Whether things can be made in the directory: a file without a name, which goes when it is closed;
  * or a directory that goes at once, on a file system that has no such files. A full disk keeps no
@@ -48,17 +51,24 @@ static bool cut_last(char *path)
     return true;
 }
 
+/* The directory, or where it is missing the nearest of up to `most` parents that exists. */
+static int find_existing(const char *path, unsigned most, char ret[static PATH_MAX], struct err *e)
+{
+    if (!str_copy(str_from(path), ret, PATH_MAX))
+        return err_set(e, ERR_TOO_BIG, "the path has more than %d bytes", PATH_MAX - 1);
+    for (unsigned i = 0; i <= most && access(ret, F_OK) < 0 && errno == ENOENT; i++)
+        if (!cut_last(ret))
+            break;
+    return 0;
+}
+
 /* Checks that a directory exists, or can be made with up to `most` of its parents. */
 static int check_dir(const char *path, unsigned most, struct err *e)
 {
     char existing[PATH_MAX];
+    int r = find_existing(path, most, existing, e);
 
-    if (!str_copy(str_from(path), existing, sizeof existing))
-        return err_set(e, ERR_TOO_BIG, "the path has more than %d bytes", PATH_MAX - 1);
-    for (unsigned i = 0; i <= most && access(existing, F_OK) < 0 && errno == ENOENT; i++)
-        if (!cut_last(existing))
-            break;
-    return check_writable(existing, e);
+    return r < 0 ? r : check_writable(existing, e);
 }
 
 static int check_user(const struct config *c, struct err *e)
@@ -98,6 +108,70 @@ static int check_socket_path(const struct config *c, struct err *e)
     return err_wrap(e, check_dir(dir, 0, e), "directory of socket.path %s", c->socket.path);
 }
 
+/* Tries the driver in a directory of its own, which is removed with all that the trial makes. */
+static int try_storage(int dir, const char *name, struct err *e)
+{
+    AUTO_CLOSE int trial = -1;
+    struct driver_choice choice;
+    char place[40];
+    int r;
+
+    snprintf(place, sizeof place, ".sandboxer-check-%d", (int)getpid());
+    if (mkdirat(dir, place, 0700) < 0)
+        return errno == ENOSPC || errno == EDQUOT ? 0 : err_sys(e, "making %s", place);
+    trial = openat(dir, place, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    r = trial < 0 ? err_sys(e, "opening %s", place) : driver_choose(name, trial, &choice, e);
+    if (trial >= 0)
+        unlinkat(trial, STORAGE_BOXES, AT_REMOVEDIR);
+    if (unlinkat(dir, place, AT_REMOVEDIR) < 0 && r >= 0)
+        r = err_sys(e, "removing %s", place);
+    return r;
+}
+
+/* "auto" and "memory" work everywhere. A trial of btrfs would leave a group of quotas behind. */
+static int check_driver(const struct config *c, struct err *e)
+{
+    const char *name = config_drivers[c->storage.driver];
+    const struct driver *d = driver_find(name);
+    char existing[PATH_MAX];
+    AUTO_CLOSE int dir = -1;
+    int r;
+
+    if (!d || !d->on_disk || (volume_exists(c->state) && geteuid() == 0))
+        return 0;
+    r = find_existing(c->state, PATH_MAX, existing, e);
+    if (r < 0)
+        return r;
+    dir = open(existing, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir < 0)
+        return err_sys(e, "opening %s", existing);
+    return strcmp(name, "btrfs") == 0 ? volume_check(dir, e) : try_storage(dir, name, e);
+}
+
+/* 1 if a daemon has the store open. */
+static int probe_store(const struct config *c, struct err *e)
+{
+    char path[PATH_MAX];
+    AUTO_CLOSE int dir = -1;
+
+    if (snprintf(path, sizeof path, "%s/daemon", c->state) >= (int)sizeof path)
+        return err_set(e, ERR_TOO_BIG, "the path has more than %d bytes", PATH_MAX - 1);
+    dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (dir < 0)
+        return errno == ENOENT ? 0 : err_sys(e, "opening %s", path);
+    return store_probe(dir, e);
+}
+
+static int check_store(const struct config *c, struct err *e)
+{
+    return err_wrap(e, probe_store(c, e), "state directory %s", c->state);
+}
+
+static int check_doors(const struct config *c, struct err *e)
+{
+    return doors_held(c) || probe_store(c, e) > 0 ? 0 : doors_check_free(c, e);
+}
+
 /* One of our own authority is made where it is missing. */
 static int check_certificate(const struct config *c, struct err *e)
 {
@@ -121,7 +195,8 @@ static int check_secrets(const struct config *c, struct err *e)
 int start_check(const struct config *c, struct err *e)
 {
     static int (*const checks[])(const struct config *c, struct err *e) = {
-        check_user, check_state_path, check_socket_path, check_certificate, check_secrets,
+        check_user,        check_state_path, check_driver,      check_store,
+        check_socket_path, check_doors,      check_certificate, check_secrets,
     };
     int r = 0;
 

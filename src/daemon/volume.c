@@ -324,6 +324,15 @@ int volume_open_image(const struct volume *v, struct err *e)
     return fd < 0 ? err_sys(e, "opening %s", path) : fd;
 }
 
+int volume_check(int dir, struct err *e)
+{
+    if (subvolume_possible(dir) || geteuid() == 0)
+        return 0;
+    return err_set(e, ERR_UNSUPPORTED,
+                   "storage.driver: btrfs cannot be used: the state directory is not on it, and "
+                   "only root has one in a file");
+}
+
 int volume_open(struct volume *v, const char *state, const struct volume_room *room, struct err *e)
 {
     AUTO_CLOSE int dir = open(state, O_RDONLY | O_DIRECTORY | O_CLOEXEC), storage = -1;
@@ -335,13 +344,9 @@ int volume_open(struct volume *v, const char *state, const struct volume_room *r
     storage = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0 || storage < 0)
         return err_sys(e, "opening %s", place);
-    if (subvolume_possible(dir))
-        return 0;
-    if (geteuid() != 0)
-        return err_set(e, ERR_UNSUPPORTED,
-                       "storage.driver: btrfs cannot be used: the state directory is not on it, "
-                       "and only root has one "
-                       "in a file");
+    r = volume_check(dir, e);
+    if (r < 0 || subvolume_possible(dir))
+        return r;
     v->state = state;
     r = open_volume(v, dir, storage, place, room, e);
     if (r < 0) {

@@ -34,6 +34,10 @@ struct volume_room {
 /* True if an image exists: then it holds the stored layers, and is used under any configuration. */
 bool volume_exists(const char *state);
 
+/* Whether the btrfs driver can be tried on a state directory `dir`: it is on btrfs, or root makes an
+ * image there. */
+int volume_check(int dir, struct err *e);
+
 /* After state_open_own_part(), whose descriptor then refers to the directory below the mount. Does
  * nothing where the state directory is on btrfs already. -ERR_BUSY: another daemon has it;
  * -ERR_CONFLICT: there are layers that the mount would hide; -ERR_UNSUPPORTED: not possible here,

@@ -118,7 +118,8 @@ def a_listener_for_other_machines_needs_tls_or_a_word(c):
         check(refused.code == 1 and "listen_unencrypted" in str(refused), f"the configuration: {refused}")
         refused = c.execute([c.program("sandboxerd"), "--check-config", "--listen", "[::]:7700"], env=env)
         check(refused.code == 1 and "--listen-unencrypted" in str(refused), f"the option: {refused}")
-        for words in (["--listen", "0.0.0.0:7700", "--listen-unencrypted"], ["--listen", "127.0.0.2:7700"], ["--listen", "[::1]:7700"]):
+        port = free_port()
+        for words in (["--listen", f"0.0.0.0:{port}", "--listen-unencrypted"], ["--listen", f"127.0.0.2:{port}"], ["--listen", f"[::1]:{port}"]):
             c.execute([c.program("sandboxerd"), "--check-config", *words], env=env).expect(0)
         s.d.api.get("/healthz").expect(200)
 

@@ -3,12 +3,18 @@
 # parallel
 """Where a daemon can start: the daemon, --check-config and doctor say the same about every place, and none of them leaves anything behind."""
 
+import contextlib
 import json
 import os
+import socket
+import sqlite3
+import subprocess
+from pathlib import Path
 
 from client import Client
 from daemon import Daemon
-from harness import check, equal, main, test
+from harness import Skip, check, equal, main, test
+from tcp import free_port
 
 
 def tree(path):
@@ -53,6 +59,82 @@ def places_in_which_no_daemon_can_start(c):
     shared = c.mkdir(c.dir / "shared")
     shared.chmod(0o777)
     refused(c, {**place, "SANDBOXER_STATE": str(shared)}, "with mode 0777")
+
+
+@test
+def a_socket_or_an_address_of_another_program(c):
+    place = {"SANDBOXER_STATE": str(c.dir / "state"), "SANDBOXER_SOCKET": str(c.dir / "sock")}
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        at = f"127.0.0.1:{taken.getsockname()[1]}"
+        for text in (f"listen: '{at}'\n", f"domain: {{name: sandboxes.test, listen: '{at}'}}\n"):
+            refused(c, place, f"listening on {at}", "in use", config=c.write("listen.yaml", text))
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(c.dir / "sock"))
+        other.listen(64)
+        c.own(c.dir / "sock")
+        config, says = c.write("config.yaml", ""), f"another program listens on {c.dir / 'sock'}"
+        c.execute([c.program("sandboxerd"), "--check-config", "--config", config], env=place).expect(1, says=says)
+        c.execute([c.program("sandboxerd"), "--foreground", "--config", config], env=place).expect(75, says=says)
+        equal(sorted(os.listdir(c.dir)), ["config.yaml", "listen.yaml", "sock"], "what is left")
+
+
+@test
+def a_store_that_no_daemon_can_open(c):
+    place = {"SANDBOXER_STATE": str(c.dir / "state"), "SANDBOXER_SOCKET": str(c.dir / "sock")}
+    c.mkdir(c.dir / "state")
+    store = c.mkdir(c.dir / "state/daemon") / "sandboxer.db"
+    store.write_text("this is not a database" * 100)
+    refused(c, place, "sandboxer.db is not a sandboxer store, or is damaged")
+    store.unlink()
+    with contextlib.closing(sqlite3.connect(store)) as db:
+        db.execute("PRAGMA application_id = 0x53424f58")
+        db.execute("PRAGMA user_version = 9999")
+        db.execute("CREATE TABLE newer (x)")
+    refused(c, place, "sandboxer.db has version 9999")
+
+
+def refused_driver(c, state, driver, *words):
+    config = c.write(f"{driver}.yaml", f"storage: {{driver: {driver}}}\n")
+    refused(c, {"SANDBOXER_STATE": str(state), "SANDBOXER_SOCKET": str(c.dir / "sock")}, f"storage.driver: {driver}", *words, config=config)
+    check(not state.exists(), "the state directory was made")
+    equal([name for name in os.listdir(state.parent) if "check" in name], [], "what the trial leaves")
+
+
+@test
+def a_storage_driver_that_the_place_does_not_support(c):
+    memory = Path("/dev/shm") / f"sandboxer-{os.getpid()}-{c.name}"  # a tmpfs
+    refused_driver(c, memory, "reflink", "does not support reflinks")
+    if c.name == "plain":
+        refused_driver(c, memory, "btrfs", "only root")
+
+
+@test(only="root", because="a file system is mounted")
+def a_state_directory_on_overlayfs(c):
+    parts = [c.mkdir(c.dir / name) for name in ("lower", "upper", "work", "merged")]
+    options = ",".join(f"{kind}dir={path}" for kind, path in zip(("lower", "upper", "work"), parts))
+    if subprocess.run(["mount", "-t", "overlay", "-o", options, "none", parts[3]], capture_output=True, check=False).returncode:
+        raise Skip("overlayfs cannot be mounted here")
+    try:
+        refused_driver(c, parts[3] / "state", "plain", "on overlayfs")
+    finally:
+        subprocess.run(["umount", parts[3]], check=False)
+
+
+@test
+def what_a_running_daemon_has_does_not_keep_the_next_one_from_starting(c):
+    """--check-config before a restart."""
+    with Daemon(c) as d:
+        env = {"SANDBOXER_STATE": str(d.state), "SANDBOXER_SOCKET": str(d.socket), "SANDBOXER_PROFILES": str(d.dir / "profiles")}
+        listen = ("--listen", f"127.0.0.1:{free_port()}")
+        d.stop()
+        d.start(args=listen)
+        check_config = [c.program("sandboxerd"), "--check-config", "--config", d.config, *listen]
+        c.execute(check_config, env=env).expect(0)
+        d.api.get("/healthz").expect(200)
+        other = {**env, "SANDBOXER_STATE": str(c.dir / "other"), "SANDBOXER_SOCKET": str(c.dir / "other.sock")}
+        c.execute(check_config, env=other).expect(1, says="listening on")
 
 
 @test(only="plain", because="root may write anywhere")

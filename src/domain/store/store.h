@@ -33,6 +33,9 @@ enum { STORE_GAP_MAX = 128 };
  * file. Rejects, without changing it, a file with a newer schema, a damaged file, or a file of
  * another program. -ERR_BUSY if another daemon has the store open. Blocks. */
 int store_open(int dir, struct loop *l, struct thread_pool *w, struct store **ret, struct err *e);
+/* Whether store_open() would accept the header of DIR/sandboxer.db, or there is none. 1 if another
+ * process has the store open. Makes and changes nothing. Not in a process that has it open. */
+int store_probe(int dir, struct err *e);
 /* Finishes all transactions and queries (their callbacks are called), then closes. Blocks. Call it
  * before the pool and the loop are freed, and not from a callback of the store. */
 void store_close(struct store *s);

@@ -41,6 +41,15 @@ static int take_store_lock(int dir, int *ret, struct err *e)
     return 0;
 }
 
+/* Whether another process has the lock. */
+static bool is_store_locked(int dir)
+{
+    struct flock l = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    AUTO_CLOSE int fd = openat(dir, LOCK, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+    return fd >= 0 && fcntl(fd, F_GETLK, &l) == 0 && l.l_type != F_UNLCK;
+}
+
 /* ---- names */
 
 static void unlink_at(int dir, const char *name, const char *suffix)
@@ -370,6 +379,14 @@ int store_file_open(struct store_file *f, int dir, const struct schema *schema, 
     }
     *f = made;
     return 0;
+}
+
+int store_file_probe(int dir, const struct schema *schema, struct err *e)
+{
+    int64_t version;
+    int r = probe_store_version(dir, schema, &version, e);
+
+    return r < 0 ? r : is_store_locked(dir);
 }
 
 void store_file_close(struct store_file *f)

@@ -37,5 +37,7 @@ struct store_file {
 int store_file_open(struct store_file *f, int dir, const struct schema *schema, struct db *ret,
                     struct err *e);
 void store_file_close(struct store_file *f); /* after the last connection */
+/* See store_probe(). */
+int store_file_probe(int dir, const struct schema *schema, struct err *e);
 
 #endif

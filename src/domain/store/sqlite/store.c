@@ -409,6 +409,11 @@ int store_open(int dir, struct loop *l, struct thread_pool *w, struct store **re
     return 0;
 }
 
+int store_probe(int dir, struct err *e)
+{
+    return store_file_probe(dir, &store_schema, e);
+}
+
 void store_close(struct store *s)
 {
     bool more = true;
