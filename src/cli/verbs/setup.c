@@ -245,6 +245,8 @@ static int answer_setup(const struct api_call *c, const struct setup *s, const c
     if (!daemon_find_in_path(s->client->program, found, sizeof found))
         printf("%s ('%s') is not in PATH\n", s->client->title, s->client->program);
     printf("next: %s\n", s->client->next);
+    printf("note: the tools work on a copy of the directory that is made once; what changes there "
+           "later does not reach it (sandboxer help mcp)\n");
     return answer_flush(c);
 }
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fault_point.h"
 #include "base/io.h"
 #include "base/log.h"
 #include "base/own.h"
@@ -38,6 +39,7 @@ struct transfer {
     struct workspace_op *op;
     struct actor actor;
     bool receive; /* sandbox to host */
+    bool looks;   /* only compares the host with the manifest: nothing runs inside */
     bool ends;    /* the last sync before a destroy, which refuses all other operations */
     struct copy_slot *slot;
     enum transfer_phase phase;
@@ -246,6 +248,7 @@ static void finish_transfer(struct transfer *t)
     int state = s->control->context.state;
     struct err e = t->err;
 
+    fault_point("workspace.copied");
     json_end_array(&t->lines);
     if (json_writer_finish(&t->lines, NULL) < 0)
         buf_done(&op->lines);
@@ -446,8 +449,9 @@ static int store_accepted(const struct workspace_accept *a, int *ret, struct err
 static int start_outside(struct transfer *t, int tar, struct err *e)
 {
     struct sandbox *s = t->sandbox;
-    AUTO_CLOSE int in = t->receive ? open_manifest(s, "", O_RDONLY) : -1;
-    AUTO_CLOSE int out = open_manifest(s, ".new", O_RDWR | O_CREAT | O_EXCL);
+    AUTO_CLOSE int in = t->receive || t->looks ? open_manifest(s, "", O_RDONLY) : -1;
+    AUTO_CLOSE int out = t->looks ? memfd_create("manifest", MFD_CLOEXEC)
+                                  : open_manifest(s, ".new", O_RDWR | O_CREAT | O_EXCL);
     AUTO_CLOSE int report = -1, accept = -1;
     struct control_sync request = { .sandbox = s->record.id,
                                     .receive = t->receive,
@@ -459,7 +463,7 @@ static int start_outside(struct transfer *t, int tar, struct err *e)
                                     .client = t->op->accept ? t->op->accept->client : -1 };
     int r;
 
-    if (out < 0)
+    if (out < 0 || (t->looks && in < 0))
         return err_sys(e, "opening the workspace's manifest");
     r = open_report(t, &report, e);
     r = r < 0 ? r : store_accepted(t->op->accept, &accept, e);
@@ -569,6 +573,23 @@ static void end_transfer_early(struct transfer *t)
     loop_later(t->sandbox->control->loop, &t->later, on_transfer_later, NULL);
 }
 
+/* The process outside needs a pipe, to which a look writes nothing. */
+static void begin_look(struct transfer *t)
+{
+    AUTO_CLOSE int read_end = -1, write_end = -1;
+    int fds[2];
+
+    if (pipe2(fds, O_CLOEXEC) < 0) {
+        (void)err_sys(&t->err, "creating a pipe");
+    } else {
+        read_end = fds[0];
+        write_end = fds[1];
+        (void)start_outside(t, write_end, &t->err);
+    }
+    if (!t->outside_open)
+        end_transfer_early(t);
+}
+
 static void on_copy_slot(struct turn *turn)
 {
     struct transfer *t = container_of(turn, struct copy_slot, turn)->user;
@@ -579,7 +600,10 @@ static void on_copy_slot(struct turn *turn)
         return;
     }
     t->phase = t->receive ? PHASE_MOVE : PHASE_MKDIR;
-    start_inside(t);
+    if (t->looks)
+        begin_look(t);
+    else
+        start_inside(t);
 }
 
 /* It waits as long as any copy before it makes progress. */
@@ -603,7 +627,8 @@ static int await_slot(struct transfer *t, struct err *e)
 {
     struct sandbox *s = t->sandbox;
     const struct account a = sandbox_account(s);
-    int r = copy_slot_new(s->control, &a, t->ends || !t->receive, on_copy_slot, t, &t->slot, e);
+    int r = copy_slot_new(s->control, &a, t->ends || (!t->receive && !t->looks), on_copy_slot, t,
+                          &t->slot, e);
 
     if (r >= 0)
         loop_timer_start(s->control->loop, &t->silence,
@@ -622,6 +647,7 @@ static void begin_transfer(struct sandbox *s, const struct actor *who, bool rece
                             .op = op,
                             .actor = *who,
                             .receive = receive,
+                            .looks = !receive && (op->flags & SYNC_DRY_RUN),
                             .ends = s->salvage_acts,
                             .report = -1 };
     buf_init(&op->lines, LINES_BYTES_MAX);
@@ -632,14 +658,14 @@ static void begin_transfer(struct sandbox *s, const struct actor *who, bool rece
     if (!(receive ? workspace_syncs(s) : workspace_mirrored(s)))
         r = err_set(&t->err, ERR_CONFLICT, "sandbox %s has no workspace that mirrors a directory",
                     s->record.id);
-    else if (s->transfer)
+    else if (s->transfer && !t->looks)
         r = err_set(&t->err, ERR_BUSY, "the workspace of %s is being copied already", s->record.id);
     else
         r = check_sandbox(t, &t->err);
     r = r < 0 ? r : await_slot(t, &t->err);
     if (r < 0)
         end_transfer_early(t);
-    else
+    else if (!t->looks)
         s->transfer = t;
 }
 
@@ -655,6 +681,12 @@ void workspace_stop_waiting(struct sandbox *s)
 
 void workspace_copy_in(struct sandbox *s, struct workspace_op *op)
 {
+    begin_transfer(s, &ACTOR_DAEMON, false, op);
+}
+
+void workspace_look(struct sandbox *s, struct workspace_op *op)
+{
+    op->flags = SYNC_DRY_RUN;
     begin_transfer(s, &ACTOR_DAEMON, false, op);
 }
 

@@ -70,6 +70,9 @@ void workspace_copy_in(struct sandbox *s, struct workspace_op *op);
 /* Sandbox to host. -ERR_CONFLICT if it has no mirror, -ERR_BUSY if a copy is under way or waits,
  * -ERR_QUOTA if too many copies of its owner wait (not for the last sync before a destroy). */
 void workspace_sync(struct sandbox *s, const struct actor *who, struct workspace_op *op);
+/* Lists what has changed in the directory of the host since the last copy in either direction, as
+ * sync_look() reports it; the sandbox is not involved, and other copies may be under way. */
+void workspace_look(struct sandbox *s, struct workspace_op *op);
 void workspace_op_done(struct workspace_op *op);
 /* Removes its manifest and its grant. */
 void workspace_remove(struct sandbox *s);

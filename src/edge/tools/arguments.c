@@ -149,6 +149,9 @@ static const struct json_field exec_out[] = {
       .doc = "The output was truncated." },
     { "duration_ms", JSON_KIND_INT, AT(duration_ms), .required = true,
       .doc = "Duration in milliseconds." },
+    { "hint", JSON_KIND_TEXT, AT(hint),
+      .doc = "What has changed in the user's directory since it was copied, and is not in the "
+             "sandbox." },
 };
 static const struct json_shape executed_result = { NULL, JSON_FIELDS(exec_out) };
 
@@ -255,7 +258,9 @@ const struct mcp_tool mcp_tools[MCP_TOOL_COUNT] = {
       JSON_FIELDS(create_in), .result = &created_result, .call = mcp_tool_create },
     { "sandbox_exec", "Run a command",
       "Runs a command in a sandbox and answers with its output and exit code. Output is sent as "
-      "progress while it runs; cancelling kills it with everything it started.",
+      "progress while it runs; cancelling kills it with everything it started. A hint in the "
+      "answer "
+      "names files of the user that are newer than those in the sandbox.",
       .hints = MCP_DESTRUCTIVE | MCP_OPEN_WORLD | MCP_MAY_BE_TASK, JSON_FIELDS(exec_in),
       .result = &executed_result, .call = mcp_undoable_exec },
     { "sandbox_read", "Read a file", "Reads a file of a sandbox: text, or any bytes as base64.",

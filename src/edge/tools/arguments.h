@@ -84,6 +84,7 @@ struct tool_executed {
     int exit_code;
     bool exited; /* exit_code is valid */
     bool truncated;
+    const char *hint; /* of a copy that is older than its directory; NULL: none */
     struct bytes_answer out, err;
     int64_t duration_ms;
 };

@@ -2,6 +2,7 @@
 /* sandbox_exec and sandbox_install: run a program and send its output as progress. */
 #include "edge/tools/run.h"
 #include "edge/tools/arguments.h"
+#include "edge/tools/look.h"
 #include "base/clock.h"
 #include "base/own.h"
 #include "lib/crypto/encode.h"
@@ -19,6 +20,7 @@ struct execution {
     int64_t began_ns;
     bool truncated;
     const char *manager; /* of sandbox_install; NULL: sandbox_exec */
+    const char *hint;    /* of mcp_look_at_directory() */
 };
 
 static void release_execution(void *state)
@@ -142,6 +144,7 @@ static void on_tool_program_ended(struct mcp_run *run, const struct backend_end 
     struct tool_executed out = { .exited = end->how == BACKEND_EXITED,
                                  .exit_code = end->status,
                                  .truncated = x->truncated,
+                                 .hint = x->hint,
                                  .duration_ms = (clock_mono() - x->began_ns) / NS_PER_MS };
 
     for (int i = 0; i < 2; i++)
@@ -184,7 +187,7 @@ static void on_execution_drained(struct mcp_request *r)
 }
 
 static void start_execution(struct mcp_request *r, const char *box, const char *manager,
-                            const struct process_request *q, struct str input)
+                            const char *hint, const struct process_request *q, struct str input)
 {
     struct sandbox *s = mcp_sandbox(r, box);
     struct process_start begin;
@@ -198,6 +201,7 @@ static void start_execution(struct mcp_request *r, const char *box, const char *
     } else {
         x = mcp_state(r, sizeof *x, release_execution);
         x->manager = manager;
+        x->hint = hint;
         x->began_ns = clock_mono();
         for (int i = 0; i < 2; i++) /* stored results are smaller */
             buf_init(&x->out[i], r->session->approved ? MCP_KEPT_MAX : MCP_OUTPUT_MAX);
@@ -224,7 +228,7 @@ static const char *check_exec_arguments(const struct tool_exec *in)
     return NULL;
 }
 
-void mcp_tool_exec(struct mcp_request *r, const struct json *v)
+static void run_told_command(struct mcp_request *r, const struct json *v, const char *hint)
 {
     const char **shell = arena_array(&r->arena, 3, sizeof *shell);
     struct tool_exec in = { 0 };
@@ -245,7 +249,12 @@ void mcp_tool_exec(struct mcp_request *r, const struct json *v)
                                   .stdin_ = in.stdin_,
                                   .timeout_ns = in.timeout_s * NS_PER_S,
                                   .grace_ns = NS_PER_S };
-    start_execution(r, in.sandbox_id, NULL, &q, str_from(in.stdin_));
+    start_execution(r, in.sandbox_id, NULL, hint, &q, str_from(in.stdin_));
+}
+
+void mcp_tool_exec(struct mcp_request *r, const struct json *v)
+{
+    mcp_look_at_directory(r, v, run_told_command);
 }
 
 /* --- sandbox_install --- */
@@ -299,5 +308,5 @@ void mcp_tool_install(struct mcp_request *r, const struct json *v)
                                   .user = in.manager == MANAGER_APT ? "0" : NULL,
                                   .timeout_ns = in.timeout_s * NS_PER_S,
                                   .grace_ns = NS_PER_S };
-    start_execution(r, in.sandbox_id, mcp_manager_names[in.manager], &q, STR(""));
+    start_execution(r, in.sandbox_id, mcp_manager_names[in.manager], NULL, &q, STR(""));
 }

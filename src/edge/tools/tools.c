@@ -17,7 +17,8 @@
     "You have a sandbox with a copy of the user's directory, in which you can run "                \
     "programs without harm to the user's machine: leave out sandbox_id to use it. "                \
     "Commands start in the copy. Edit files there, with sandbox_write or commands: the "           \
-    "copy is made once, and later changes of the user's directory do not reach it. "               \
+    "copy is made once, and later changes of the user's directory do not reach it. A hint "        \
+    "of sandbox_exec names such changes: make them in the sandbox, too. "                          \
     "sandbox_diff shows what you changed; nothing of it is in the user's directory until "         \
     "sandbox_sync has brought it back. Files that the user changed meanwhile, and files "          \
     "that programs of the user's machine run by themselves, are only brought back by the "         \

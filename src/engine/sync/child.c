@@ -48,6 +48,8 @@ static int run_sync_job(const struct sync_job *job, struct sync_report *ret, str
     o.pause = NULL;
     if (job->receive)
         return sync_receive(DIR_FD, TAR_FD, job->manifest_in, job->manifest_out, &o, ret, e);
+    if (o.flags & SYNC_DRY_RUN)
+        return sync_look(DIR_FD, job->manifest_in, &o, ret, e);
     return sync_send(DIR_FD, TAR_FD, job->manifest_out, &o, ret, e);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs sync_send() or sync_receive() in a process of its own: with the rights of one user, without
+/* Runs sync_send(), sync_look() or sync_receive() in a process of its own: with the rights of one user, without
  * capabilities, limited to the directory (lib/proc/confine.h) and its descriptors. It dies with the
  * thread that started it. */
 #ifndef ENGINE_SYNC_CHILD_H
@@ -15,7 +15,7 @@ struct sync_job;
 typedef int sync_find_fn(struct sync_job *job, struct err *e);
 
 struct sync_job {
-    bool receive;                  /* else send */
+    bool receive;                  /* else send; with SYNC_DRY_RUN look */
     int dir;                       /* may be O_PATH */
     sync_find_fn *find;            /* NULL: done by the caller; else called in the process, before
                              confinement: a file system that hangs blocks only this process */

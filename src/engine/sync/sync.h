@@ -3,6 +3,7 @@
  *
  *     sync_send()      host directory  -> tar stream for the sandbox, and a manifest
  *     sync_receive()   the sandbox's tar stream -> host directory, by the manifest
+ *     sync_look()      host directory -> what has changed there since the manifest
  *
  * The manifest is the last common state of both sides, so each later difference has an author:
  * changes of the sandbox alone are applied, changes of the host alone stay, and a name that both
@@ -95,7 +96,7 @@ typedef void sync_moved_fn(void *ctx, uint64_t bytes);
 typedef void sync_pause_fn(void *ctx, const char *path);
 
 struct sync_job_options {
-    unsigned flags; /* of enum sync_flag; sync_send() ignores them */
+    unsigned flags; /* of enum sync_flag; sync_send() and sync_look() ignore them */
     const char *const
         *accept; /* paths that are not held back, with everything beneath them (but see
                                   SYNC_ONLY_ACCEPTED) */
@@ -128,6 +129,12 @@ struct sync_report {
  * lacks its end. */
 int sync_send(int dir, int tar_out, int manifest_out, const struct sync_job_options *o,
               struct sync_report *ret, struct err *e);
+
+/* Reports what has changed in `dir` since manifest_in was written: as created, replaced and deleted;
+ * not the contents of a new or removed directory. Reads attributes alone, and the files whose
+ * attributes differ; takes no lock. */
+int sync_look(int dir, int manifest_in, const struct sync_job_options *o, struct sync_report *ret,
+              struct err *e);
 
 /* Applies tar_in, a stream of PACK, to `dir`. manifest_in is that of the last call (-1: none, so
  * all files of the host count as new); the manifest for the next call is written to manifest_out

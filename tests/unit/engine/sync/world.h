@@ -32,6 +32,7 @@ int world_receive_fd(struct world *w, int fd, unsigned flags);
 /* The last call said this about a path; and how many lines it had. */
 bool said(enum sync_action action, const char *path);
 unsigned lines_said(void);
+void forget_lines(void);
 
 int memory_file(void);
 void rewind_file(int fd);
