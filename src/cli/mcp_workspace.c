@@ -65,6 +65,8 @@ static void write_grant(const struct mcp_grant *g, struct json_writer *w)
     body_text(w, "workdir", g->o->profile ? AGENT_WORKSPACE : NULL);
     json_field_begin_object(w, "workspace");
     json_field_cstr(w, "access", g->read_only ? "ro" : "rw");
+    if (!g->read_only) /* changes come back by a sync that is asked for */
+        json_field_cstr(w, "at_end", "keep");
     json_end_object(w);
     json_field_begin_object(w, "inputs");
     json_field_cstr(w, "repo", g->dir);

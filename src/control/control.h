@@ -216,7 +216,13 @@ struct sandbox_op {
     struct err err_;
 };
 
-enum destroy_sync { DESTROY_SYNC, DESTROY_NO_SYNC, DESTROY_FORCE_SYNC };
+enum destroy_sync {
+    DESTROY_USUAL, /* workspace.at_end of its request: a sync, or a comparison */
+    DESTROY_SYNC,
+    DESTROY_NO_SYNC,
+    DESTROY_FORCE_SYNC,
+    DESTROY_COMPARE, /* nothing is brought back: each change counts as one that cannot be */
+};
 /* The treatment of changes of the workspace that cannot be brought back; in ascending order of
  * permissiveness. */
 enum destroy_unsynced {

@@ -53,8 +53,8 @@ static bool destroy_orphan(void *user, struct sandbox *s)
     struct orphan_end *end = new0(sizeof *end);
 
     end->op.done = on_orphan_destroyed;
-    sandbox_destroy_as(s, &daemon, "the state directory was removed", DESTROY_SYNC, DESTROY_DISCARD,
-                       &end->op);
+    sandbox_destroy_as(s, &daemon, "the state directory was removed", DESTROY_USUAL,
+                       DESTROY_DISCARD, &end->op);
     return false;
 }
 

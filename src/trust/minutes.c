@@ -18,7 +18,7 @@ static void end_exhausted_sandbox(struct trust *t, const struct peer_use *u)
     if (!control_find_now(t->control, &all, str_from(u->sandbox), &s))
         return;
     LOG(INFO, "trust.minutes_used", LOG_S("sandbox", u->sandbox));
-    sandbox_destroy(s, &daemon, "the daily minutes of its token or role are used up", DESTROY_SYNC,
+    sandbox_destroy(s, &daemon, "the daily minutes of its token or role are used up", DESTROY_USUAL,
                     NULL);
     sandbox_unref(s);
 }

@@ -96,7 +96,7 @@ static void destroy_peer_sandbox(struct peer_release *x, struct sandbox *s)
     d->op.done = on_sandbox_ended;
     d->release = x;
     x->left++;
-    sandbox_destroy(s, &daemon, "its peer has ended", DESTROY_SYNC, &d->op);
+    sandbox_destroy(s, &daemon, "its peer has ended", DESTROY_USUAL, &d->op);
 }
 
 static void on_peer_sandboxes(struct store_query *q, int r, const struct err *e)

@@ -29,9 +29,9 @@ echo made >made.txt
 class Agents:
     """A daemon, its command line, and a workspace `host` with a.txt and b.txt."""
 
-    def __init__(self, c, config="", memory=256, disk=64, more=""):
+    def __init__(self, c, config="", memory=256, disk=64, more="", paused="7d"):
         self.c = c
-        self.daemon = Daemon(c, config=f"{ROOM}{config}")
+        self.daemon = Daemon(c, config=f"{ROOM}{config}", paused=paused)
         c.write("daemon/profiles/agent-dev.yaml", PROFILE.format(memory=memory, disk=disk, more=more))
         c.mkdir(c.dir / "agents")
         c.mkdir(c.dir / "bin")

@@ -43,6 +43,8 @@ static void write_agent_workspace(const struct agent *a, struct json_writer *w)
 
     json_field_begin_object(w, "workspace");
     json_field_cstr(w, "access", a->mounted ? "none" : "rw");
+    if (!a->mounted) /* its user decides about the changes, now or later */
+        json_field_cstr(w, "at_end", "keep");
     json_end_object(w);
     request_mounts_put(&mounts, w);
     if (a->mounted)
@@ -62,6 +64,7 @@ static void write_agent_request(const struct agent *a, struct json_writer *w)
     body_text(w, "profile", o->profile ? o->profile : AGENT_DEFAULT_PROFILE);
     body_text(w, "snapshot", a->snapshot[0] ? a->snapshot : NULL);
     body_text(w, "ttl", o->ttl ? o->ttl : o->profile ? NULL : AGENT_TTL);
+    body_text(w, "on_timeout", "pause");
     body_text(w, "checkpoint_every", agent_checkpoint_interval(o));
     write_agent_workspace(a, w);
     json_field_begin_object(w, "labels");

@@ -50,7 +50,7 @@ static int destroy_one_sandbox(const struct api_call *like, const struct destroy
 
     api_call_init(&c, like->verb, like->common, "DELETE");
     api_call_path(&c, "/v1/sandboxes/%s", id);
-    api_call_query(&c, "sync", o->no_sync ? "no" : o->force_sync ? "force" : NULL);
+    api_call_query(&c, "sync", o->no_sync ? "no" : o->force_sync ? "force" : "yes");
     api_call_query(&c, "unsynced", o->discard ? "discard" : o->keep ? "keep" : "refuse");
     c.doing = "destroying a sandbox";
     status = api_call_run(&c);

@@ -190,6 +190,7 @@ static void on_box_upper(struct backend_box *b, int r, const struct err *e, int 
 static void on_box_usage(struct backend_box *b, int r, const struct backend_usage *u)
 {
     usage_on_sample(b->owner, r, u);
+    salvage_on_usage(b->owner, r, u);
     ttl_on_usage(b, r, u);
 }
 

@@ -43,7 +43,7 @@ void control_note_adopted(struct control *c)
 static void finish_destroying(struct sandbox *s)
 {
     if (s->record.state == SANDBOX_EXPIRED) {
-        sandbox_destroy(s, &ACTOR_DAEMON, s->record.reason, DESTROY_SYNC, NULL);
+        sandbox_destroy(s, &ACTOR_DAEMON, s->record.reason, DESTROY_USUAL, NULL);
         return;
     }
     s->end.actor = ACTOR_DAEMON;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control/sandbox/salvage.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,7 +13,7 @@
 #include "control/snapshot/snapshots.h"
 
 /* BUSY_MS is longer: each attempt brings the workspace back again. */
-enum { WAIT_MS = 50, BUSY_MS = 1000, HELD_RETRY_S = 600 };
+enum { WAIT_MS = 50, BUSY_MS = 1000, HELD_RETRY_S = 600, PROGRAMS_END_S = 10 };
 
 struct salvage {
     struct sandbox *sandbox; /* referenced */
@@ -23,8 +24,10 @@ struct salvage {
     struct snapshot_op storing;
     struct caller owner;          /* of the snapshot */
     bool was_paused, was_stopped; /* before it was resumed for the sync */
-    bool pauses;  /* in order to store it: a caller's pause may be under way before */
-    bool rescued; /* it died before the changes that were left were stored */
+    bool pauses;          /* in order to store it: a caller's pause may be under way before */
+    bool rescued;         /* it died before the changes that were left were stored */
+    bool awaits_programs; /* it waits until all of them have ended … */
+    int64_t patient_ns;   /* … at most until then; monotonic */
     char why[RECORD_REASON_MAX];   /* the changes that were not brought back; "": all were */
     char error[RECORD_REASON_MAX]; /* why they cannot be stored */
 };
@@ -325,20 +328,30 @@ static void decide_salvage(struct salvage *x)
 
 /* --- the sync --- */
 
-static void describe_left(struct salvage *x, const struct sync_report *r)
+static bool compares_only(const struct salvage *x)
 {
-    static const enum sync_action left[] = { SYNC_CONFLICT, SYNC_SENSITIVE, SYNC_REFUSED,
-                                             SYNC_FAILED };
+    return x->end.sync == DESTROY_COMPARE ||
+           (x->end.sync == DESTROY_USUAL && x->sandbox->request.workspace.at_end == AT_END_KEEP);
+}
+
+/* A comparison brings nothing back: it leaves what a sync would have applied, too. */
+static void describe_left(struct salvage *x, const struct sync_report *r, bool compared)
+{
+    static const enum sync_action left[] = { SYNC_CONFLICT, SYNC_SENSITIVE,  SYNC_REFUSED,
+                                             SYNC_FAILED,   SYNC_CREATED,    SYNC_REPLACED,
+                                             SYNC_DELETED,  SYNC_OVERWRITTEN };
+    enum { LEFT_BY_SYNC = 4 };
+    size_t kinds = compared ? COUNT_OF(left) : LEFT_BY_SYNC;
     unsigned long long n = 0;
     int at;
 
-    for (size_t i = 0; i < COUNT_OF(left); i++)
+    for (size_t i = 0; i < kinds; i++)
         n += r->count[left[i]];
     if (!n)
         return;
     at = snprintf(x->why, sizeof x->why, "%llu change%s of the workspace %s not brought back (", n,
                   n == 1 ? "" : "s", n == 1 ? "was" : "were");
-    for (size_t i = 0, shown = 0; i < COUNT_OF(left); i++)
+    for (size_t i = 0, shown = 0; i < kinds; i++)
         if (r->count[left[i]])
             at +=
                 snprintf(x->why + at, sizeof x->why - (size_t)at, "%s%s: %llu", shown++ ? ", " : "",
@@ -358,25 +371,76 @@ static void on_salvage_synced(struct workspace_op *op, int r, const struct err *
     if (r < 0)
         snprintf(x->why, sizeof x->why, "the workspace was not brought back: %.180s", e->msg);
     else
-        describe_left(x, &op->report);
+        describe_left(x, &op->report, op->flags & SYNC_DRY_RUN);
     decide_salvage(x);
+}
+
+static void begin_salvage_sync(struct salvage *x)
+{
+    struct sandbox *s = x->sandbox;
+
+    x->mirroring =
+        (struct workspace_op){ .flags = SYNC_DELETE |
+                                        (x->end.sync == DESTROY_FORCE_SYNC ? SYNC_FORCE : 0) |
+                                        (compares_only(x) ? SYNC_DRY_RUN : 0),
+                               .done = on_salvage_synced };
+    s->salvage_acts = true;
+    workspace_sync(s, &x->end.actor, &x->mirroring);
+    s->salvage_acts = false;
+}
+
+/* A program that writes to a file after it was compared would lose that change: without changes the
+ * sandbox is destroyed at once. None can be started meanwhile. */
+static void end_programs(struct salvage *x)
+{
+    struct sandbox *s = x->sandbox;
+
+    s->ops->signal_all(s->box, SIGKILL);
+    if (!(s->ops->can & BACKEND_CAN_USAGE)) {
+        begin_salvage_sync(x);
+        return;
+    }
+    x->awaits_programs = true;
+    loop_timer_start(s->control->loop, &x->wait, clock_mono() + BUSY_MS * NS_PER_MS,
+                     on_salvage_wait, NULL);
+    s->ops->usage(s->box); /* → salvage_on_usage() */
+}
+
+void salvage_on_usage(struct sandbox *s, int r, const struct backend_usage *u)
+{
+    struct salvage *x = s->salvage;
+
+    if (!x || !x->awaits_programs)
+        return;
+    x->awaits_programs = false;
+    loop_timer_stop(&x->wait);
+    if (r >= 0 && u->processes == 0) {
+        x->patient_ns = 0;
+        begin_salvage_sync(x);
+        return;
+    }
+    loop_timer_start(s->control->loop, &x->wait, clock_mono() + WAIT_MS * NS_PER_MS,
+                     on_salvage_wait, NULL);
 }
 
 static void sync_for_salvage(struct salvage *x)
 {
     struct sandbox *s = x->sandbox;
 
+    if (!x->patient_ns)
+        x->patient_ns = clock_mono() + PROGRAMS_END_S * NS_PER_S;
     if (x->end.unsynced == DESTROY_DISCARD) { /* since a caller joined who wants no sync */
         destroy_now(x);
-        return;
+    } else if (!compares_only(x)) {
+        begin_salvage_sync(x);
+    } else if (!s->box || clock_mono() > x->patient_ns) {
+        snprintf(x->why, sizeof x->why,
+                 "its workspace was not compared with its directory, because its programs do not "
+                 "end");
+        decide_salvage(x);
+    } else {
+        end_programs(x);
     }
-    x->mirroring =
-        (struct workspace_op){ .flags = SYNC_DELETE |
-                                        (x->end.sync == DESTROY_FORCE_SYNC ? SYNC_FORCE : 0),
-                               .done = on_salvage_synced };
-    s->salvage_acts = true;
-    workspace_sync(s, &x->end.actor, &x->mirroring);
-    s->salvage_acts = false;
 }
 
 static void on_salvage_resumed(struct sandbox_op *op, int r, const struct err *e)
@@ -408,6 +472,7 @@ static void on_salvage_wait(struct loop_timer *t)
     struct salvage *x = container_of(t, struct salvage, wait);
     struct sandbox *s = x->sandbox;
 
+    x->awaits_programs = false;
     if (is_dead(s)) {
         destroy_now(x);
     } else if (s->pausing || s->stopping || s->transfer || s->capture || rescue_pending(s) ||

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The last sync of a sandbox that is about to be destroyed, and the changes of its workspace that
- * this sync does not bring to the host.
+ * this sync does not bring to the host. Where nobody has asked for a sync (DESTROY_COMPARE, or
+ * workspace.at_end of its request), both sides are only compared, after its programs were ended, and
+ * each change is left.
  *
  *     sync ── all brought back ──────────────────────────────► destroying
  *      └ something is left ─┬ refuse ──► as it was, with an error
@@ -13,6 +15,7 @@
 #ifndef CONTROL_SANDBOX_SALVAGE_H
 #define CONTROL_SANDBOX_SALVAGE_H
 
+#include "backends/backend.h"
 #include "control/control.h"
 #include "engine/sync/sync.h"
 
@@ -35,6 +38,8 @@ bool salvage_wanted(const struct sandbox *s, enum destroy_sync sync);
 void salvage_begin(struct sandbox *s, const struct salvage_end *end);
 /* Another request to destroy it: the one that allows more counts. */
 void salvage_join(struct sandbox *s, enum destroy_unsynced unsynced);
+/* An answer of its box: the programs that were to end may be gone. */
+void salvage_on_usage(struct sandbox *s, int r, const struct backend_usage *u);
 /* After a start: continues, if the sandbox was paused to be stored. */
 bool salvage_resume(struct sandbox *s);
 /* Called while the sandbox is being paused: notes the reason in its detail, if the pause is for

@@ -81,14 +81,14 @@ static void on_expired_recorded(struct change *c, int r, const struct err *e)
         schedule_check(s, NS_PER_S);
         return;
     }
-    sandbox_destroy(s, &ACTOR_DAEMON, c->reason, DESTROY_SYNC, NULL);
+    sandbox_destroy(s, &ACTOR_DAEMON, c->reason, DESTROY_USUAL, NULL);
 }
 
 static void expire_sandbox(struct sandbox *s)
 {
     struct change *c;
 
-    if (salvage_wanted(s, DESTROY_SYNC)) {
+    if (salvage_wanted(s, DESTROY_USUAL)) {
         sandbox_expire(s, s->expire_reason);
         return;
     }
@@ -275,7 +275,7 @@ static void on_sandbox_due(struct loop_timer *t)
     if (s->record.state == SANDBOX_FAILED) {
         check_failed_age(s);
     } else if (s->record.state == SANDBOX_EXPIRED) {
-        sandbox_destroy(s, &ACTOR_DAEMON, s->record.reason, DESTROY_SYNC, NULL);
+        sandbox_destroy(s, &ACTOR_DAEMON, s->record.reason, DESTROY_USUAL, NULL);
     } else if (s->expiring) {
         expire_sandbox(s);
     } else if (!past_deadline && inside && is_past_idle(s)) {

@@ -8,6 +8,7 @@ const char *const request_scope_names[] = { "", "session", "agent", "shared", NU
 const char *const workspace_mode_names[] = { "", "mirror", "remote-canonical", NULL };
 const char *const workspace_access_names[] = { "", "none", "ro", "rw", NULL };
 const char *const request_end_names[] = { "", "destroy", "pause", NULL };
+const char *const at_end_names[] = { "", "sync", "keep", NULL };
 const char *const mount_access_names[] = { "", "ro", "rw", NULL };
 
 #define AT(member) JSON_AT(struct request_mount, member)
@@ -61,6 +62,10 @@ static const struct json_field workspace_fields[] = {
       .doc = "Copied from the host and back, or only in the sandbox." },
     { "access", JSON_KIND_ENUM, AT(workspace.access), .names = workspace_access_names,
       .doc = "Access of the sandbox to the workspace." },
+    { "at_end", JSON_KIND_ENUM, AT(workspace.at_end), .names = at_end_names,
+      .doc =
+          "Whether its end brings changes back by itself (sync, the default), or stores them as a "
+          "snapshot, unless its destroy asks for a sync (keep)." },
 };
 
 static const struct json_field setup_fields[] = {

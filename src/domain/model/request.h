@@ -29,6 +29,9 @@ enum workspace_access { ASK_ACCESS_PROFILE, ASK_ACCESS_NONE, ASK_ACCESS_RO, ASK_
 
 enum request_end { ASK_END_USUAL, ASK_END_DESTROY, ASK_END_PAUSE }; /* usual: destroy */
 
+/* What becomes of changes of the workspace at an end that no caller gave a sync for. Usual: sync. */
+enum at_end { AT_END_USUAL, AT_END_SYNC, AT_END_KEEP };
+
 enum mount_access { MOUNT_ACCESS_DEFAULT, MOUNT_ACCESS_RO, MOUNT_ACCESS_RW }; /* default: ro */
 
 /* Names of the values; the name of 0 is empty. */
@@ -36,6 +39,7 @@ extern const char *const request_scope_names[];
 extern const char *const workspace_mode_names[];
 extern const char *const workspace_access_names[];
 extern const char *const request_end_names[];
+extern const char *const at_end_names[];
 extern const char *const mount_access_names[];
 
 /* Egress rules in addition to those of the profile. */
@@ -147,6 +151,7 @@ struct create_request {
     struct {
         enum workspace_mode mode;
         enum workspace_access access;
+        enum at_end at_end;
     } workspace;
     struct json_map inputs; /* name → host path or value */
     struct json_map labels;

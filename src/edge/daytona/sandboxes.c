@@ -25,7 +25,7 @@ static void show_daytona_sandbox(struct call *c)
 
 static void remove_daytona_sandbox(struct call *c)
 {
-    sandbox_destroy(c->sandbox, &c->caller.actor, "delete", DESTROY_SYNC,
+    sandbox_destroy(c->sandbox, &c->caller.actor, "delete", DESTROY_USUAL,
                     call_sandbox_op(c, daytona_settle_sandbox));
 }
 

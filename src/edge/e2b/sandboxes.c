@@ -15,7 +15,7 @@ static void show_e2b_sandbox(struct call *c)
 static void kill_e2b_sandbox(struct call *c)
 {
     if (e2b_is_there(c))
-        sandbox_destroy(c->sandbox, &c->caller.actor, "kill", DESTROY_SYNC,
+        sandbox_destroy(c->sandbox, &c->caller.actor, "kill", DESTROY_USUAL,
                         call_sandbox_op(c, call_settle_op));
 }
 

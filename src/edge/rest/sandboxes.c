@@ -6,6 +6,8 @@
 #include "edge/core/internal.h"
 #include "base/clock.h"
 #include "base/own.h"
+#include "control/sandbox/workspace.h"
+#include "control/sandbox/workspace.h"
 #include "edge/core/operation.h"
 #include "edge/core/stats.h"
 #include "edge/rest/routes.h"
@@ -20,6 +22,7 @@ static void write_live_sandbox(struct json_writer *w, const struct call *c, stru
                                bool uses)
 {
     const struct sandbox_view v = sandbox_view(sandbox);
+    const struct workspace_op *brought = sandbox_last_sync(sandbox);
     struct sandbox_egress egress;
     struct limits_answer limits;
     struct usage_answer usage;
@@ -31,7 +34,7 @@ static void write_live_sandbox(struct json_writer *w, const struct call *c, stru
                          .machine = c->caller.admin,
                          .step = v.step,
                          .egress = sandbox_egress(sandbox, &egress) ? &egress : NULL,
-                         .brought = sandbox_last_sync(sandbox),
+                         .brought = brought && !(brought->flags & SYNC_DRY_RUN) ? brought : NULL,
                          .limits = limits_answer_fill(&limits, sandbox) ? &limits : NULL,
                          .usage = uses && usage_answer_fill(&usage, sandbox) ? &usage : NULL,
                      });
@@ -485,8 +488,11 @@ static int read_query_word(struct call *c, const char *name, const char *const *
 static void begin_destroy(struct call *c, bool then_create)
 {
     static const char *const syncs[] = { "yes", "no", "force", NULL };
+    static const enum destroy_sync meant[] = { DESTROY_SYNC, DESTROY_NO_SYNC, DESTROY_FORCE_SYNC,
+                                               DESTROY_USUAL };
     static const char *const rests[] = { "refuse", "keep", "discard", NULL };
-    int sync = read_query_word(c, "sync", syncs, DESTROY_SYNC, "sync: must be yes, no or force");
+    int sync =
+        read_query_word(c, "sync", syncs, COUNT_OF(syncs) - 1, "sync: must be yes, no or force");
     int rest = sync < 0 ? -1
                         : read_query_word(c, "unsynced", rests, DESTROY_KEEP,
                                           "unsynced: must be keep, refuse or discard");
@@ -494,7 +500,7 @@ static void begin_destroy(struct call *c, bool then_create)
     if (rest < 0)
         return;
     sandbox_destroy_as(
-        c->sandbox, &c->caller.actor, then_create ? "recreate" : "destroy", (enum destroy_sync)sync,
+        c->sandbox, &c->caller.actor, then_create ? "recreate" : "destroy", meant[sync],
         (enum destroy_unsynced)rest,
         call_sandbox_op(c, then_create ? on_destroyed_for_recreate : on_sandbox_changed));
 }

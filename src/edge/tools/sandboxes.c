@@ -267,6 +267,6 @@ void mcp_tool_destroy(struct mcp_request *r, const struct json *v)
         return;
     d->request = mcp_request_ref(r);
     d->op.done = on_tool_sandbox_destroyed;
-    sandbox_destroy(d->sandbox, &mcp_client_of(r)->caller.actor, "sandbox_destroy", DESTROY_SYNC,
+    sandbox_destroy(d->sandbox, &mcp_client_of(r)->caller.actor, "sandbox_destroy", DESTROY_USUAL,
                     &d->op);
 }
