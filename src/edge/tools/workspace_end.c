@@ -12,7 +12,6 @@
 struct workspace_end {
     struct sandbox *sandbox; /* referenced */
     struct actor actor;
-    struct workspace_op looking;
     struct sandbox_op ending;
 };
 
@@ -27,27 +26,17 @@ static void on_workspace_ended(struct sandbox_op *op, int r, const struct err *e
     free(x);
 }
 
-/* Special files are never brought back, and are no reason to keep it. */
-static bool has_changes(const struct sync_report *r)
+/* It is left with changes, or could not be compared with its directory. */
+static void on_destroy_refused(struct sandbox_op *op, int r, const struct err *e)
 {
-    uint64_t n = 0;
+    struct workspace_end *x = container_of(op, struct workspace_end, ending);
 
-    for (unsigned i = 0; i < SYNC_ACTION_COUNT_; i++)
-        n += i == SYNC_SKIPPED ? 0 : r->count[i];
-    return n > 0;
-}
-
-/* If the comparison failed, there may be changes. */
-static void on_changes_looked_for(struct workspace_op *op, int r, const struct err *e)
-{
-    struct workspace_end *x = container_of(op, struct workspace_end, looking);
-    bool keep = r < 0 || has_changes(&op->report);
-
-    workspace_op_done(op);
-    if (keep)
-        sandbox_stop(x->sandbox, &x->actor, &x->ending);
-    else
-        sandbox_destroy(x->sandbox, &x->actor, END_REASON, DESTROY_NO_SYNC, &x->ending);
+    if (r >= 0 || !sandbox_state_usable(sandbox_state(x->sandbox))) {
+        on_workspace_ended(op, r, e);
+        return;
+    }
+    x->ending = (struct sandbox_op){ .done = on_workspace_ended };
+    sandbox_stop(x->sandbox, &x->actor, &x->ending);
 }
 
 void workspace_end_begin(struct sandbox *s, const struct actor *who)
@@ -59,11 +48,8 @@ void workspace_end_begin(struct sandbox *s, const struct actor *who)
     x = new0(sizeof *x);
     *x = (struct workspace_end){ .sandbox = sandbox_ref(s),
                                  .actor = *who,
-                                 .looking = { .flags = SYNC_DELETE | SYNC_DRY_RUN,
-                                              .done = on_changes_looked_for },
-                                 .ending = { .done = on_workspace_ended } };
-    if (workspace_syncs(s))
-        workspace_sync(s, &x->actor, &x->looking);
-    else
-        sandbox_destroy(s, &x->actor, END_REASON, DESTROY_NO_SYNC, &x->ending);
+                                 .ending = { .done = on_destroy_refused } };
+    sandbox_destroy_as(s, &x->actor, END_REASON,
+                       workspace_syncs(s) ? DESTROY_COMPARE : DESTROY_NO_SYNC, DESTROY_REFUSE,
+                       &x->ending);
 }
