@@ -19,6 +19,7 @@ from daemon import ApiAs
 from harness import PLAIN, check, equal, main, test, wait_for
 from tcp import Tcp, free_port
 from terminal import Terminal
+from workspaces import read_kept
 
 HELPER = "program: helper\nkeys: [HELPER_KEY, OTHER_KEY]\npass: [HELPER_URL]\nenv: {HELPER_MODE: quiet}\nlogins: [~/.helper/login]\n" \
     "files: {~/.helper/settings.json: '{\"a\": 1}'}\n"
@@ -161,6 +162,31 @@ def a_conflict_is_never_lost(c):
         a.cli("resume", box).expect(0)
         equal(a.cli.sh(box, "cat /workspace/a.txt").expect(0).text, "edited go", "the file inside")
         a.cli("destroy", "--discard", box).expect(0)
+
+
+@test
+def declined_changes_do_not_come_back_by_themselves(c):
+    with Agents(c) as a:
+        a("--sync", "never", "--", "sh", "-c", "echo edited >a.txt; rm b.txt; echo made >made.txt").expect(0, says="is kept, stopped")
+        (box,) = a.boxes()
+        kept = a.daemon.api.delete(f"/v1/sandboxes/{box}").expect(200).json["kept"]  # as every end but `sandboxer destroy`
+        check("3 changes" in kept["reason"] and "deleted: 1" in kept["reason"], f"the reason: {kept}")
+        equal([a.read("a.txt"), a.read("b.txt"), (a.host / "made.txt").exists()], ["host a\n", "host b\n", False], "the directory")
+        equal([read_kept(a.daemon, a.cli, kept["snapshot_id"], f"/workspace/{name}.txt") for name in ("a", "made")], ["edited", "made"], "the snapshot")
+
+
+@test
+def a_running_agent_is_paused_when_its_time_is_over(c):
+    with Agents(c) as a:
+        agent = a.cli.start("agent", "--ttl", "3s", "--", "sh", "-c", "echo edited >a.txt; echo up; sleep 1000", cwd=a.host)
+        equal(agent.stdout.readline(), b"up\n", "its first line")
+        wait_for(lambda: [*a.boxes().values()] == ["paused"], "its time is over", seconds=60)
+        agent.kill()
+        agent.wait()
+        (box,) = a.boxes()
+        equal(a.read("a.txt"), "host a\n", "the directory")
+        kept = a.daemon.api.delete(f"/v1/sandboxes/{box}").expect(200).json["kept"]
+        equal([a.read("a.txt"), read_kept(a.daemon, a.cli, kept["snapshot_id"])], ["host a\n", "edited"], "the directory, and the snapshot")
 
 
 @test

@@ -11,6 +11,7 @@ import subprocess
 from agents import PROFILE, Agents
 from harness import check, equal, main, test, wait_for
 from mcp import META, NEW, Lines, Web, check_tool_schemas
+from workspaces import read_kept
 
 NAMED = ("sandbox_exec", "sandbox_read", "sandbox_write", "sandbox_install", "sandbox_diff", "sandbox_sync")
 
@@ -115,6 +116,46 @@ def a_killed_client_loses_nothing(c):
 
 
 @test
+def only_a_sync_brings_changes_back(c):
+    with Agents(c) as a:
+        with Session(a) as m:
+            m.sh("echo edited >a.txt; rm b.txt; echo made >made.txt")
+        [box] = a.boxes()
+        snapshot = a.daemon.api.delete(f"/v1/sandboxes/{box}").expect(200).json["kept"]["snapshot_id"]
+        equal([a.read("a.txt"), a.read("b.txt"), (a.host / "made.txt").exists()], ["host a\n", "host b\n", False], "the directory")
+        equal([read_kept(a.daemon, a.cli, snapshot, f"/workspace/{name}.txt") for name in ("a", "made")], ["edited", "made"], "the snapshot")
+
+
+# Writes to a file once another process has read it.
+LATE = """
+import ctypes, os
+libc = ctypes.CDLL(None)
+fd = libc.inotify_init()
+libc.inotify_add_watch(fd, b"/workspace/a.txt", 0x10)
+print("watching", flush=True)
+os.read(fd, 64)
+open("/workspace/a.txt", "w").write("late")
+print("written", flush=True)
+os.read(fd, 64)
+"""
+
+
+@test
+def a_program_that_writes_as_the_session_ends_loses_nothing(c):
+    a = Agents(c)
+    a.daemon.start(SANDBOXER_DELAY_AT="workspace.copied:2")  # after the comparison
+    with a:
+        with Session(a) as m:
+            m.sh("true")
+            [box] = a.boxes()
+            late = a.cli.start("exec", box, "--", "python3", "-c", LATE)
+            equal(late.stdout.readline(), b"watching\n", "the program")
+        out = late.communicate(timeout=60)[0]
+        check(b"written" not in out or a.boxes(), "a write after the comparison is lost")
+        wait_for(lambda: a.boxes() == {}, "it is gone")
+
+
+@test
 def an_unused_session_finds_its_files(c):
     c.write("daemon/profiles/brief.yaml", PROFILE.format(memory=256, disk=64, more="").replace("agent-dev", "brief").replace("2h", "3s"))
     with Agents(c) as a:
@@ -183,6 +224,7 @@ def a_read_only_workspace_stays_as_it_is(c):
             equal(a.read("a.txt"), "host a\n", "the directory")
             (a.host / "b.txt").write_text("changed here\n")
             equal(m.sh("cat b.txt"), "host b\n" if c.uid == 0 else "changed here\n", "a copy with root's daemon, else the directory itself")
+            equal("b.txt (replaced)" in hint_of(m), c.uid == 0, "whether it is said that the copy is older")
         wait_for(lambda: a.boxes() == {}, "it is gone")
 
 
@@ -219,6 +261,55 @@ def a_sync_can_wait_for_a_master(c):
             equal(changes_of(done["result"]["structuredContent"]), {"a.txt": "replaced"}, "what was approved")
             equal(a.read("a.txt"), "edited\n", "after it")
             check("deny" in json.dumps(m.ask("tools/call", name="sandbox_diff", arguments={})["error"]), "a tool without a rule")
+
+
+def hint_of(m, command="true"):
+    return m.tool("sandbox_exec", command=command).get("hint", "")
+
+
+@test
+def a_command_on_older_files_says_so(c):
+    with Agents(c) as a:
+        c.write("work/dir/c.txt", "host c\n")
+        with Session(a) as m:
+            equal(hint_of(m), "", "before a change")
+            m.sh("echo inside >b.txt; echo new >new.txt")
+            equal(hint_of(m), "", "after changes of the sandbox's own")
+            m.tool("sandbox_sync")
+            equal(hint_of(m), "", "after they came back")
+            c.write("work/a.txt", "changed here\n")
+            (a.host / "dir/c.txt").unlink()
+            c.write("work/more.txt", "made here\n")
+            hint = hint_of(m)
+            for words in (str(a.host), "a.txt (replaced)", "dir/c.txt (deleted)", "more.txt (created)", "older files"):
+                check(words in hint, f"no {words!r} in the hint: {hint}")
+            check("b.txt" not in hint and "new.txt" not in hint, f"the hint: {hint}")
+            equal(m.sh("cat a.txt dir/c.txt"), "host a\nhost c\n", "the copy")
+            m.sh("echo changed here >a.txt; rm dir/c.txt; echo made here >more.txt")
+            m.tool("sandbox_sync")
+            equal(hint_of(m), "", "after the same changes in the sandbox")
+            c.write("work/b.txt", "both\n")
+            m.sh("echo inside again >b.txt")
+            check("b.txt (replaced)" in hint_of(m), "a file that changed on both sides")
+            for n in range(15):
+                c.write(f"work/n{n}.txt", "made here\n")
+            check("and 6 more" in hint_of(m), "a long list")
+            own = m.tool("sandbox_create")["sandbox_id"]
+            check("hint" not in m.tool("sandbox_exec", sandbox_id=own, command="true"), "a sandbox without a copy")
+        [box] = a.boxes()
+        a.cli("destroy", "--discard", box).expect(0)
+
+
+@test
+def a_directory_that_is_gone_stops_no_command(c):
+    with Agents(c) as a:
+        with Session(a) as m:
+            m.sh("true")
+            a.host.rename(a.host.with_name("moved"))
+            check("is not known" in hint_of(m, "cat a.txt"), "the hint")
+            equal(m.sh("cat a.txt"), "host a\n", "the copy")
+            a.host.with_name("moved").rename(a.host)
+        wait_for(lambda: a.boxes() == {}, "it is gone")
 
 
 # --- attacks ---

@@ -192,6 +192,56 @@ def every_other_end_keeps_a_snapshot(c):
         check_kept(box, "one that an earlier daemon paused", 6)
 
 
+@test
+def changes_may_be_left_to_their_user(c):
+    with daemon_for(c, ROOM) as d:
+        cli, host = Client(d), workspace(c)
+        create = lambda **more: d.api.post("/v1/sandboxes", {"profile": "profile.work", "inputs": {"repo": str(host)}, **more})
+        create(workspace={"at_end": "never"}).expect(400)
+
+        def changed(**more):
+            box = create(workspace={"at_end": "keep"}, **more).expect(201).json["sandbox_id"]
+            cli.sh(box, "cd /workspace && echo inside > a.txt && rm b.txt && echo new > new").expect(0)
+            return box
+
+        def unchanged(what):
+            equal([(host / "a.txt").read_text(), (host / "b.txt").exists(), (host / "new").exists()], ["host a\n", True, False], what)
+
+        def kept(box, what):
+            unchanged(what)
+            record = d.get(box)["kept"]
+            for words in ("3 changes", "created: 1", "replaced: 1", "deleted: 1"):
+                check(words in record["reason"], f"{what}: no {words!r} in {record}")
+            equal([read_kept(d, cli, record["snapshot_id"], f"/workspace/{name}") for name in ("a.txt", "new")], ["inside", "new"], what)
+
+        box = changed()
+        answer = d.api.delete(f"/v1/sandboxes/{box}").expect(200).json
+        check("synced" not in answer, f"the answer of a destroy without a sync: {answer}")
+        kept(box, "a destroy")
+        box = changed()
+        d.api.post(f"/v1/sandboxes/{box}/stop").expect(200)
+        d.stop()
+        d.start()
+        d.api.delete(f"/v1/sandboxes/{box}").expect(200)
+        kept(box, "one that was stopped")
+        box = changed(ttl="4s")
+        wait_for(lambda: box in [b["sandbox_id"] for b in d.list("?state=destroyed&limit=1000")], "its time is over", seconds=60)
+        kept(box, "its time is over")
+        box = changed()
+        problem = d.api.delete(f"/v1/sandboxes/{box}?unsynced=refuse").expect(409, code="conflict").json
+        equal(changes(problem), {"a.txt": "replaced", "b.txt": "deleted", "new": "created"}, "what prevents it")
+        unchanged("a refused destroy")
+        equal(changes(d.api.delete(f"/v1/sandboxes/{box}?sync=yes").expect(200).json["synced"]),
+              {"a.txt": "replaced", "b.txt": "deleted", "new": "created"}, "a destroy that asks for a sync")
+        equal((host / "a.txt").read_text(), "inside\n", "the host after it")
+        box = create(workspace={"at_end": "keep"}).expect(201).json["sandbox_id"]
+        check("kept" not in d.api.delete(f"/v1/sandboxes/{box}").expect(200).json, "without a change")
+        box = create(workspace={"at_end": "keep"}).expect(201).json["sandbox_id"]
+        cli.sh(box, "echo last > /workspace/a.txt").expect(0)
+        cli("destroy", box).expect(0)
+        equal((host / "a.txt").read_text(), "last\n", "the host after `sandboxer destroy`")
+
+
 def check_kept(d, cli, host, box, n, what):
     """The end is on record with the id of a snapshot, which has what the host has not; looks at the list, since a look at the sandbox would be use."""
     wait_for(lambda: box in [b["sandbox_id"] for b in d.list("?state=destroyed&limit=1000")], f"{what}: {box} ends", seconds=60)
