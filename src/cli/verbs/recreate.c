@@ -61,6 +61,7 @@ static int run_recreate(struct api_call *lookup, void *options, int argc, char *
     if (status)
         return status;
     api_call_path(&c, "/v1/sandboxes/%s/recreate", argv[0]);
+    api_call_query(&c, "sync", "yes");
     api_call_query(&c, "unsynced", "refuse");
     api_call_query(&c, "name", o->name);
     c.doing = "creating the sandbox anew";

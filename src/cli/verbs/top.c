@@ -308,6 +308,7 @@ static void destroy_selected(struct top_session *s)
         return;
     c = feed_call(s->like, "DELETE");
     api_call_path(c, "/v1/sandboxes/%s", id);
+    api_call_query(c, "sync", "yes");
     api_call_query(c, "unsynced", "refuse");
     start_action(s, "destroy", id, c);
 }

@@ -41,7 +41,9 @@ static const struct {
     { "snapshot", "string", "Id or name of a snapshot." },
     { "squash_owners", "boolean", "Make root the owner of all files." },
     { "state", "string", "Only those in this state; all: in any." },
-    { "sync", "string", "no: do not sync a mirrored workspace; force: overwrite conflicts." },
+    { "sync", "string",
+      "yes: bring the changes of a mirrored workspace back, also with at_end keep; no: leave them; "
+      "force: overwrite conflicts." },
     { "unsynced", "string",
       "Changes that cannot be synced back: keep (in a snapshot; default), refuse or discard." },
     { "tail", "integer", "Only that many of the last lines, or events." },
