@@ -67,6 +67,7 @@ def use(d, known):
     cli = Client(d)
     kept = d.get(known["box"])
     equal((kept["state"], kept["labels"]), ("paused", {"team": "web"}), "the stopped sandbox")
+    check("telemetry" not in kept, f"it shows the facts of the host that an earlier version recorded: {kept}")
     d.api.post(f"/v1/sandboxes/{known['box']}/resume").expect(200)
     seen = d.api.run(known["box"], ["sh", "-c", "cat /root/file; stat -c %h /root/link; echo $SECRET"]).expect(200).json
     equal(seen["stdout"], TEXT + "2\nsealed value\n", "files and variables of the resumed sandbox")

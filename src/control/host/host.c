@@ -7,9 +7,6 @@
 #include <unistd.h>
 
 #include "control/plane/plane.h"
-#include "lib/json/reader.h"
-
-enum { TELEMETRY_MAX = 8 << 10 };
 
 static void write_load(struct json_writer *w, const char *name, const void *in)
 {
@@ -75,20 +72,4 @@ void host_measure(const struct control *c, struct host_telemetry *ret)
         ret->state = (uint64_t)v.f_blocks * v.f_frsize;
         ret->state_free = (uint64_t)v.f_bavail * v.f_frsize;
     }
-}
-
-const struct json *host_telemetry_tree(const struct control *c, struct arena *a)
-{
-    const struct json_limits limits = { .bytes = TELEMETRY_MAX, .depth = 4 };
-    struct buf text AUTO(buf_done) = BUF_INIT(TELEMETRY_MAX);
-    const struct json *v = NULL;
-    struct host_telemetry t;
-    struct json_writer w;
-
-    host_measure(c, &t);
-    json_writer_init(&w, &text, JSON_COMPACT);
-    json_put_shape(&w, &host_telemetry_answer, &t);
-    if (json_writer_finish(&w, NULL) < 0 || json_read(buf_str(&text), limits, a, &v, NULL) < 0)
-        return NULL;
-    return v;
 }

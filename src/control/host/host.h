@@ -23,7 +23,5 @@ struct host_telemetry {
 
 void host_measure(const struct control *c, struct host_telemetry *ret);
 extern const struct json_shape host_telemetry_answer;
-/* The answer as a tree on the arena; NULL if the arena is full. */
-const struct json *host_telemetry_tree(const struct control *c, struct arena *a);
 
 #endif

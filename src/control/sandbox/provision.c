@@ -3,7 +3,6 @@
  * recorded as ready. */
 #include <stdio.h>
 
-#include "control/host/host.h"
 #include "control/sandbox/oom.h"
 #include "base/own.h"
 #include "control/owner/owner_share.h"
@@ -27,8 +26,6 @@ void sandbox_note_box(struct sandbox *s)
     arena_init(&s->box_arena, SANDBOX_ARENA_MAX);
     s->detail.handle = arena_dup(&s->box_arena, str_from(s->box->handle));
     s->detail.unenforced = s->box->unenforced;
-    if (strcmp(s->record.profile, CATALOG_DEFAULT_PROFILE) == 0)
-        s->detail.telemetry = host_telemetry_tree(s->control, &s->box_arena);
 }
 
 void sandbox_enter_ready(struct sandbox *s, struct sandbox_record *next)

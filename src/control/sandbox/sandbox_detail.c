@@ -108,6 +108,7 @@ int sandbox_detail_read(struct str detail, struct sandbox_detail *ret, struct ar
 
     if (r >= 0 && detail.n)
         r = json_bind(v, sandbox_detail_fields, sandbox_detail_field_count, &f, a, e);
+    f.telemetry = NULL;
     if (r >= 0)
         *ret = f;
     return r < 0 ? r : 0;

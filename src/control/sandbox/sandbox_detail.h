@@ -11,7 +11,7 @@ struct sandbox_detail {
     const char *handle;           /* the backend's name for it */
     uint32_t unenforced;          /* limits that do not hold; enum backend_limit */
     uint32_t sync;                /* unused; kept for records of earlier versions */
-    const struct json *telemetry; /* of the host, at the time of provisioning */
+    const struct json *telemetry; /* likewise; a read leaves it out */
     const char *mirror;           /* host directory that the workspace is a copy of */
     const char *recreated_from;
     struct base_image base; /* the image below its layers */

@@ -42,7 +42,7 @@ struct sandbox_record {
     char reason[RECORD_REASON_MAX]; /* of the last change of state */
     char step[32];                  /* that failed, or "" */
     struct str request;             /* JSON: the create request, resolved against the profile */
-    struct str detail;              /* JSON object: notes, telemetry, actuals, handle */
+    struct str detail;              /* JSON object: notes, actuals, handle */
     struct json_map labels;
     char maker[OWNER_MAX]; /* id of the token that created it; "": made over the unix socket */
     char family[ID_MAX];   /* of that token (struct token_record), or "" */

@@ -65,7 +65,6 @@ double pause_ms(int64_t pause_ns); /* of a sandbox, with three decimals */
 struct sandbox_json {
     int64_t expires_ns, deadline_ns; /* as in struct sandbox_view */
     const struct sandbox_record *record;
-    bool machine;                        /* include numbers of the machine: for administrators */
     const char *step;                    /* current step; NULL or "": none */
     const struct backend_quote *quote;   /* NULL: not estimated */
     const struct sandbox_egress *egress; /* current counters; NULL: those of the record, if any */

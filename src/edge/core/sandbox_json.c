@@ -186,7 +186,6 @@ static const struct json_field sandbox_fields[] = {
     { "recreated_from", JSON_KIND_TEXT, AT(detail.recreated_from) },
     { "snapshot_id", JSON_KIND_TEXT, AT(detail.snapshot) },
     { "image", JSON_KIND_TEXT, AT(detail.base.ref) },
-    { "telemetry", JSON_KIND_ANY, AT(detail.telemetry), .types = "object" },
     { "oom_kills", JSON_KIND_UINT, AT(detail.oom.kills), HAS(detail.has_oom) },
     { "last_oom_at", JSON_KIND_TIME, AT(detail.oom.last_ns), HAS(detail.has_oom) },
     { "kept", JSON_KIND_OBJECT, HAS(detail.has_kept), .schema = "Kept", JSON_FIELDS(kept_fields) },
@@ -217,8 +216,6 @@ static void fill_detail(struct sandbox_answer *a, struct arena *arena)
 
     if (sandbox_detail_read(a->shown.record->detail, &a->detail, arena, NULL) < 0)
         return;
-    if (!a->shown.machine)
-        a->detail.telemetry = NULL;
     if (a->shown.record->state == SANDBOX_DESTROYED)
         a->detail.has_unsynced = false;
     a->wall_s = (double)a->detail.actuals.wall_ns / (double)NS_PER_S;

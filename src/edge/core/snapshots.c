@@ -452,8 +452,7 @@ static void on_pause_state_changed(struct sandbox_op *op, int r, const struct er
     const struct sandbox_view v = sandbox_view(c->sandbox);
     const struct sandbox_json s = { .record = v.record,
                                     .expires_ns = v.expires_ns,
-                                    .deadline_ns = v.deadline_ns,
-                                    .machine = c->caller.admin };
+                                    .deadline_ns = v.deadline_ns };
 
     call_settle_with(c, r, e, 200, sandbox_write, &s);
 }

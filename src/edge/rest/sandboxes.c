@@ -18,8 +18,7 @@ enum { MEASURED_MAX = 100, MEASURED_AT_ONCE = 8 };
 #define MEASURE_NS (2 * NS_PER_S) /* until a list takes no further samples */
 
 /* A live sandbox, and with `uses` its last sample. */
-static void write_live_sandbox(struct json_writer *w, const struct call *c, struct sandbox *sandbox,
-                               bool uses)
+static void write_live_sandbox(struct json_writer *w, struct sandbox *sandbox, bool uses)
 {
     const struct sandbox_view v = sandbox_view(sandbox);
     const struct workspace_op *brought = sandbox_last_sync(sandbox);
@@ -31,7 +30,6 @@ static void write_live_sandbox(struct json_writer *w, const struct call *c, stru
                          .record = v.record,
                          .expires_ns = v.expires_ns,
                          .deadline_ns = v.deadline_ns,
-                         .machine = c->caller.admin,
                          .step = v.step,
                          .egress = sandbox_egress(sandbox, &egress) ? &egress : NULL,
                          .brought = brought && !(brought->flags & SYNC_DRY_RUN) ? brought : NULL,
@@ -44,7 +42,7 @@ static void write_measured_sandbox(struct json_writer *w, const void *call)
 {
     const struct call *c = call;
 
-    write_live_sandbox(w, c, c->sandbox, true);
+    write_live_sandbox(w, c->sandbox, true);
 }
 
 static void write_found_sandbox(struct json_writer *w, const void *call)
@@ -52,10 +50,9 @@ static void write_found_sandbox(struct json_writer *w, const void *call)
     const struct call *c = call;
 
     if (c->sandbox)
-        write_live_sandbox(w, c, c->sandbox, false);
+        write_live_sandbox(w, c->sandbox, false);
     else
-        sandbox_write(
-            w, &(struct sandbox_json){ .record = c->find.record, .machine = c->caller.admin });
+        sandbox_write(w, &(struct sandbox_json){ .record = c->find.record });
 }
 
 /* Answers with the call's sandbox, live or destroyed. */
@@ -109,8 +106,7 @@ static void on_sandbox_created(struct create_op *op, int r, const struct err *e)
     struct call *c = n->call;
     struct sandbox_json s = { .record = op->record,
                               .expires_ns = op->expires_ns,
-                              .deadline_ns = op->deadline_ns,
-                              .machine = c->caller.admin };
+                              .deadline_ns = op->deadline_ns };
     struct backend_quote quote;
     struct err gone;
     char location[96];
@@ -250,14 +246,13 @@ static void write_sandboxes(struct json_writer *w, const void *listing)
 
         if (l->uses &&
             control_find_now(l->call->api->control, &l->call->caller, str_from(r->id), &live)) {
-            write_live_sandbox(w, l->call, live, true);
+            write_live_sandbox(w, live, true);
             sandbox_unref(live);
             continue;
         }
         sandbox_write(w, &(struct sandbox_json){ .record = r,
                                                  .expires_ns = control_expires_ns(control, r),
-                                                 .deadline_ns = control_deadline_ns(control, r),
-                                                 .machine = l->call->caller.admin });
+                                                 .deadline_ns = control_deadline_ns(control, r) });
     }
 }
 

@@ -14,7 +14,7 @@
 
 #define SANDBOX                                                                                    \
     "{\"sandbox_id\":\"sbx_1\",\"state\":\"ready\",\"profile\":\"profile.x\",\"host\":\"local\","  \
-    "\"labels\":{\"a\":\"b\"},\"telemetry\":{\"cpus\":2}}"
+    "\"labels\":{\"a\":\"b\"}}"
 
 static bool asked_for(const char *what)
 {
