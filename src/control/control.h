@@ -349,6 +349,7 @@ struct run_op {
     const struct run_op_events *events;
     const struct actor *actor; /* NULL: the daemon */
     const char *client;        /* the interface, for the record of a program; static */
+    const char *requested;     /* for the record, too: struct command_begin */
     struct command_run *command_;
     bool programs; /* the tool policy was asked about a program; else only files are allowed */
     struct sandbox *sandbox; /* referenced while it is under way */

@@ -42,10 +42,10 @@ class Ssh(Client):
         self.api = d.api
         self.config = d.c.write("ssh_config", self("ssh-config").expect(0).out)
 
-    def tool(self, name, *argv, **options):
+    def tool(self, name, *argv, env=None, **options):
         """One of OpenSSH's programs, by what `ssh-config` printed."""
         need(name)
-        return self.c.execute([name, "-F", self.config, *argv], env=self.env, **options)
+        return self.c.execute([name, "-F", self.config, *argv], env=env or self.env, **options)
 
     def ssh(self, *argv, **options):
         return self.tool("ssh", *argv, **options)
@@ -187,6 +187,34 @@ def over_tcp_with_a_token(c):
             request(f"/v1/sandboxes/{box}/ssh", **({"body": {"public_key": "x"}} if request == bound.post else {})).expect(404, code="not_found")
 
 
+# --- the record ---
+
+
+def recorded(cli, box, n):
+    """The records of the connections that have ended, the oldest first."""
+    def rows():
+        found = [row for row in cli.api.get(f"/v1/sandboxes/{box}/audit/commands?client=ssh").expect(200).json["commands"] if row["outcome"] != "running"]
+        return len(found) == n and found
+    return wait_for(rows, f"{n} records")[::-1]
+
+
+@test
+def a_requested_command_is_on_record_as_a_claim(c):
+    with sandbox(c) as (cli, box):
+        cli("ssh", box, "--", "cd /tmp", "&&", "TOKEN=hunter2 ls >/dev/null").expect(0)
+        cli("ssh", box, "--", "true", "\udcff\n").expect(0)
+        cli("ssh", box, "--", ": " + "long " * 8000).expect(0)
+        cli.ssh(box, "true # is not named to the daemon").expect(0)
+        # The server obeys the connection; what is claimed changes nothing there.
+        cli.ssh(box, "echo other", env={**cli.env, "SANDBOXER_SSH_COMMAND": "true"}).expect(0, out=b"other\n")
+        rows = recorded(cli, box, 5)
+        equal([row.get("requested", "")[:30] for row in rows], ["cd /tmp && TOKEN=*** ls >/dev/", "true \ufffd\n", ": long long long long long lon", "", "true"], "the claims")
+        equal([row.get("truncated", False) for row in rows], [False, False, True, False, False], "what is cut")
+        check(all("/usr/sbin/sshd" in row["argv"] for row in rows), f"the programs that ran are servers: {rows}")
+        shown = cli("audit", "commands", box, "--client", "ssh").expect(0).text
+        check("requested: 'cd /tmp && TOKEN=*** ls >/dev/null'" in shown, f"a claim looks like a program:\n{shown}")
+
+
 # --- how it ends ---
 
 
@@ -295,6 +323,8 @@ def keys_that_are_none_are_refused(c):
         api.post(path, {"public_key": good}).expect(400, code="invalid")
         api.post(path, {"public_key": good, "user": "a\nb"}, upgrade).expect(400, 404, 422, 502)
         api.post(path, {}, upgrade).expect(400, code="invalid")
+        for command in ("", "x" * 20000, 7, ["ls"]):
+            api.post(path, {"public_key": good, "command": command}, upgrade).expect(400, code="invalid")
         cli.ssh(box, "true").expect(0)
 
 

@@ -66,6 +66,21 @@ static void show_caller(const struct json *v, int64_t now, struct buf *out)
     buf_add(out, token.n ? token : show_string(v, "actor.id"));
 }
 
+/* The program of ssh is its server: the claim of the client says more, and is marked as one. */
+static void show_program(const struct json *v, int64_t now, struct buf *out)
+{
+    const struct json *requested = show_at(v, "requested");
+
+    if (requested) {
+        const struct json words = { .type = JSON_ARRAY, .list = { requested, 1 } };
+
+        buf_add(out, STR("requested: "));
+        show_command(&words, now, out);
+    } else {
+        show_command(show_at(v, "argv"), now, out);
+    }
+}
+
 static const struct column command_columns[] = {
     COLUMN("TIME", "started_at", .show = show_moment, .width = 20),
     COLUMN("SANDBOX", "sandbox_id", .width = 24, .wide = 120),
@@ -74,7 +89,7 @@ static const struct column command_columns[] = {
     COLUMN("USER", "user", .width = 8, .wide = 140),
     COLUMN("STATUS", "", .show = show_ending, .width = 12),
     COLUMN("TOOK", "duration_ms", .show = show_duration_ms, .width = 8, .wide = 100),
-    COLUMN("COMMAND", "argv", .show = show_command, .width = 30),
+    COLUMN("COMMAND", "", .show = show_program, .width = 30),
 };
 static const struct answer_kind command_kind = KIND("commands", "id", command_columns);
 
@@ -161,9 +176,11 @@ const struct verb verb_audit_commands = {
     .summary = "show the programs that were started in sandboxes",
     .text = "The newest first, those that run before the others: who started them, by which\n"
             "interface, how they ended, and their arguments. Values that look like secrets are\n"
-            "masked (record_commands in the profile). A user sees the programs in its own\n"
-            "sandboxes, an administrator those of every owner. With -o json it is one document a\n"
-            "line. The records are a part of the chain that `audit verify` checks.\n"
+            "masked (record_commands in the profile). Of 'sandboxer ssh', a command after\n"
+            "'requested:' is the client's claim, which the daemon cannot check. A user sees the\n"
+            "programs in its own sandboxes, an administrator those of every owner. With -o json\n"
+            "it is one document a line. The records are a part of the chain that `audit verify`\n"
+            "checks.\n"
             "\n"
             "  sandboxer audit commands\n"
             "  sandboxer audit commands sbx_4k7 --failed\n"

@@ -13,9 +13,13 @@
 #include "cli/ssh_settings.h"
 #include "cli/tunnel.h"
 #include "cli/verbs/verbs.h"
+#include "domain/model/command.h"
 #include "domain/model/request.h"
 
 #define PROTOCOL "sandboxer-ssh" /* edge/rest/ssh.c */
+
+/* The command, for the process that ssh starts as its ProxyCommand. */
+#define COMMAND_VARIABLE "SANDBOXER_SSH_COMMAND"
 
 enum { KEY_LINE_MAX = 4096, COMMAND_MAX = 1 << 20, SETTINGS_MAX = 32 };
 
@@ -60,6 +64,51 @@ static int find_host_key(struct api_call *c, const char *id, bool print)
     return fflush(stdout) == 0 ? 0 : EXIT_TOOL_FAILED;
 }
 
+/* --- the command, for the record --- */
+
+/* With U+FFFD for bytes outside UTF-8; false: without what is beyond the limit of a request. */
+static bool add_requested(struct buf *b, struct str text)
+{
+    while (text.n) {
+        size_t good = str_utf8_prefix(text), room = b->max - b->n;
+
+        if (good > room) {
+            (void)buf_add(b, (struct str){ text.p, str_utf8_prefix((struct str){ text.p, room }) });
+            return false;
+        }
+        (void)buf_add(b, (struct str){ text.p, good });
+        if (good == text.n)
+            return true;
+        if (buf_add(b, STR("\xEF\xBF\xBD")) < 0)
+            return false;
+        text = (struct str){ text.p + good + 1, text.n - good - 1 };
+    }
+    return true;
+}
+
+/* As ssh itself sends the words: with spaces between them. */
+static int note_requested(char *const *command, struct err *e)
+{
+    AUTO(buf_done) struct buf text = BUF_INIT(COMMAND_REQUESTED_MAX);
+
+    for (char *const *word = command; *word; word++)
+        if ((word != command && !add_requested(&text, STR(" "))) ||
+            !add_requested(&text, str_from(*word)))
+            break;
+    return (text.n ? setenv(COMMAND_VARIABLE, text.p, 1) : unsetenv(COMMAND_VARIABLE)) < 0
+               ? err_sys(e, "setting " COMMAND_VARIABLE)
+               : 0;
+}
+
+/* NULL: none, or a text that only another program can have put there. */
+static const char *find_requested(void)
+{
+    const char *text = getenv(COMMAND_VARIABLE);
+    size_t n = text ? strlen(text) : 0;
+
+    return n && n <= COMMAND_REQUESTED_MAX && str_is_utf8((struct str){ text, n }) ? text : NULL;
+}
+
 /* --- one connection on stdin and stdout --- */
 
 static int connect_ssh_stdio(const struct verb *v, const struct ssh_options *o, const char *id)
@@ -80,6 +129,7 @@ static int connect_ssh_stdio(const struct verb *v, const struct ssh_options *o, 
     body_text(w, "public_key", key.p);
     body_text(w, "user", o->user && strcmp(o->user, SSH_USUAL_USER) != 0 ? o->user : NULL);
     body_flag(w, "agent", o->agent);
+    body_text(w, "command", find_requested());
     json_end_object(w);
     status = tunnel_upgrade(&t, PROTOCOL);
     if (!status)
@@ -125,7 +175,7 @@ static int exec_ssh(const struct verb *v, const struct ssh_options *o, const cha
     };
     struct err e;
 
-    if (ssh_key_ensure(key, sizeof key, &e) < 0)
+    if (ssh_key_ensure(key, sizeof key, &e) < 0 || note_requested(command, &e) < 0)
         return verb_failed(v, "%s", e.msg);
     add_ssh_word(&w, "ssh");
     add_ssh_word(&w, "-F");

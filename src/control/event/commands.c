@@ -72,6 +72,21 @@ static void take_arguments(struct command_run *r, const struct command_begin *b)
     r->command.truncated = m.truncated;
 }
 
+/* Masked as the command line of a shell. */
+static void take_requested(struct command_run *r, const struct command_begin *b)
+{
+    const char *const argv[] = { "-c", b->requested, NULL };
+    struct masked m;
+
+    if (!b->requested)
+        return;
+    mask_arguments(argv, b->recording != RECORDING_FULL, &m);
+    r->claim = take_ptr(m.text.p);
+    r->command.requested = r->claim + sizeof "-c";
+    r->command.masked += m.values;
+    r->command.truncated |= m.truncated;
+}
+
 static void take_token(struct command_run *r)
 {
     const struct control *c = r->commands->control;
@@ -113,6 +128,7 @@ struct command_run *command_begin(struct control *c, const struct command_begin 
     add_open_command(c->commands, r);
     take_token(r);
     take_arguments(r, b);
+    take_requested(r, b);
     return r;
 }
 

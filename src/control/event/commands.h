@@ -47,6 +47,7 @@ struct command_begin {
     enum command_recording recording;
     const char *client;      /* static */
     const char *const *argv; /* ended by NULL */
+    const char *requested;   /* a command line that the client says it will give it; NULL: none */
     const char *user;        /* NULL: unknown */
     bool background;
 };

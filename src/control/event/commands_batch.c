@@ -56,6 +56,7 @@ void command_free(struct command_run *r)
     arena_done(&r->arena);
     free(r->argv);
     free(r->text);
+    free(r->claim);
     free(r->detail);
     free(r);
 }

@@ -23,6 +23,7 @@ struct command_run {
     char reason[COMMAND_REASON_MAX];
     const char **argv;
     char *text;   /* what argv points to */
+    char *claim;  /* what command.requested points into */
     char *detail; /* of the event in the current batch */
     struct command command;
     struct event_record event; /* likewise */

@@ -665,6 +665,6 @@ void process_start(struct sandbox *s, const struct actor *who, struct process_op
     start.flags |= START_KEEP;
     start.cookie = p->cookie;
     s->ops->start(s->box, &p->backend, &start);
-    p->command = sandbox_begin_record(s, &start, who, op->client);
+    p->command = sandbox_begin_record(s, &start, who, op->client, NULL);
     snprintf(p->command_id, sizeof p->command_id, "%s", command_id(p->command));
 }

@@ -239,7 +239,8 @@ int sandbox_check_record(const struct sandbox *s, const struct actor *who, struc
 }
 
 struct command_run *sandbox_begin_record(const struct sandbox *s, const struct process_start *start,
-                                         const struct actor *who, const char *client)
+                                         const struct actor *who, const char *client,
+                                         const char *requested)
 {
     return command_begin(s->control, &(struct command_begin){
                                          .sandbox = s->record.id,
@@ -248,6 +249,7 @@ struct command_run *sandbox_begin_record(const struct sandbox *s, const struct p
                                          .recording = recording_of(s),
                                          .client = client,
                                          .argv = start->argv,
+                                         .requested = requested,
                                          .user = start->user  ? start->user
                                                  : s->profile ? s->profile->user
                                                               : NULL,
@@ -303,7 +305,7 @@ void sandbox_run(struct sandbox *s, const struct process_start *start, struct ru
     }
     s->ops->start(s->box, &op->process, start);
     if (start->what == START_PROGRAM)
-        op->command_ = sandbox_begin_record(s, start, op->actor, op->client);
+        op->command_ = sandbox_begin_record(s, start, op->actor, op->client, op->requested);
 }
 
 void run_op_signal(struct run_op *op, int sig, enum backend_scope scope)

@@ -191,7 +191,8 @@ struct command_run;
 int sandbox_check_record(const struct sandbox *s, const struct actor *who, struct err *e);
 /* Its start was requested. NULL: it is not recorded. */
 struct command_run *sandbox_begin_record(const struct sandbox *s, const struct process_start *start,
-                                         const struct actor *who, const char *client);
+                                         const struct actor *who, const char *client,
+                                         const char *requested);
 
 /* --- provision.c --- */
 extern const struct backend_box_events sandbox_box_events;

@@ -14,7 +14,12 @@
 /* Programs of an administrator beyond its share of events: their number. */
 #define COMMAND_SKIPPED "command.skipped"
 
-enum { COMMAND_JSON_MAX = 32 << 10, COMMAND_USER_MAX = 64, COMMAND_REASON_MAX = 160 };
+enum {
+    COMMAND_JSON_MAX = 64 << 10,
+    COMMAND_USER_MAX = 64,
+    COMMAND_REASON_MAX = 160,
+    COMMAND_REQUESTED_MAX = 16 << 10, /* of a request; more than is read of it */
+};
 
 /* Whether the programs of a sandbox are recorded, and their arguments as they are. */
 enum command_recording { RECORDING_MASKED, RECORDING_FULL, RECORDING_NONE };
@@ -37,8 +42,9 @@ extern const char *const command_outcome_names[];
 struct command {
     const char *id;        /* "cmd_…" */
     struct json_strs argv; /* masked, and bounded: domain/model/mask.h */
+    const char *requested; /* a claim of the client that the daemon cannot check; NULL: none */
     unsigned masked;       /* values that are masked */
-    bool truncated;        /* arguments are missing */
+    bool truncated;        /* arguments are missing, or the end of `requested` */
     const char *user;      /* inside */
     const char *client;    /* the interface: "cli", "rest", "mcp", "e2b", "daytona", "ssh" */
     const char *token;     /* the name of the caller's token; NULL: none */

@@ -253,11 +253,12 @@ void exec_start(struct call *c, const struct process_request *q, const struct ex
 }
 
 void exec_start_lent(struct call *c, const struct process_request *q, const int *lent, size_t n,
-                     const struct exec_encoder *encoder)
+                     const char *requested, const struct exec_encoder *encoder)
 {
     struct exec *x = exec_new(c, q, encoder);
 
     x->op.client = "ssh"; /* its server is what inherits descriptors */
+    x->op.requested = requested;
     start_exec_program(x, lent, n);
 }
 

@@ -61,9 +61,9 @@ struct exec {
 void exec_start(struct call *c, const struct process_request *q, const struct exec_encoder *encoder,
                 struct ws_session *session);
 /* The same with descriptors that the program inherits (backend_start.lent); the caller keeps its
- * own. When the program ends, all of its descendants are killed. */
+ * own. When the program ends, all of its descendants are killed. requested: struct command_begin. */
 void exec_start_lent(struct call *c, const struct process_request *q, const int *lent, size_t n,
-                     const struct exec_encoder *encoder);
+                     const char *requested, const struct exec_encoder *encoder);
 void exec_resume(struct exec *x);  /* the client has room again */
 void exec_abandon(struct exec *x); /* the client disconnected: kills the program */
 /* Writes to stdin. False: stdin is full, on_input_room follows. */

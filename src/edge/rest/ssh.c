@@ -148,7 +148,7 @@ static const struct exec_encoder encoder_ssh_copy = {
 /* --- the request --- */
 
 struct ssh_request {
-    const char *public_key, *user;
+    const char *public_key, *user, *command;
     bool agent;
 };
 
@@ -159,6 +159,10 @@ static const struct json_field fields[] = {
       .doc = "User inside: UID, UID:GID or name." },
     { "agent", JSON_KIND_BOOL, JSON_AT(struct ssh_request, agent),
       .doc = "The client's agent may be forwarded." },
+    { "command", JSON_KIND_STR, JSON_AT(struct ssh_request, command), .min = 1,
+      .max = COMMAND_REQUESTED_MAX,
+      .doc = "The command that the client will give the server. It is recorded as `requested`, and "
+             "cannot be checked: the connection is encrypted from the client to the sandbox." },
 };
 
 /* State between the request and the start of its server. */
@@ -191,7 +195,7 @@ static void start_ssh_server(struct ssh_call *s, const struct ssh_kit *kit)
     while (what.argv[q.argv.n])
         q.argv.n++;
     q.argv.p = what.argv;
-    exec_start_lent(c, &q, what.files, what.n,
+    exec_start_lent(c, &q, what.files, what.n, s->request.command,
                     http_peer(c->x)->is_unix ? &encoder_ssh_pass : &encoder_ssh_copy);
     drop_fd(&what.keys);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <string.h>
 
 #include "control/event/commands.h"
 #include "control/plane/plane.h"
@@ -61,6 +62,63 @@ TEST(a_program_that_has_ended_is_one_event)
     CHECK_STR(str_from(c.client), "rest");
     CHECK(commands_are_idle(fix.control));
     plane_close();
+}
+
+/* The record of a server that is given a command, as the client says. */
+static void record_request(const char *requested, enum command_recording recording,
+                           struct command *ret, struct arena *a)
+{
+    struct command_run *r;
+
+    plane_open();
+    r = command_begin(fix.control, &(struct command_begin){ .sandbox = "sbx_test",
+                                                            .owner = "uid:1",
+                                                            .recording = recording,
+                                                            .client = "ssh",
+                                                            .argv = echo,
+                                                            .requested = requested,
+                                                            .user = "0" });
+    command_started(r, 7);
+    command_ended(r, &good_end);
+    WAIT_FOR(count_events(COMMAND_ENDED) == 1);
+    read_only_event(COMMAND_ENDED, ret, a);
+    plane_close();
+}
+
+TEST(a_requested_command_is_masked_like_a_script)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(8 * COMMAND_JSON_MAX);
+    struct command c;
+
+    record_request("cd src && TOKEN=hunter2 make", RECORDING_MASKED, &c, &a);
+    CHECK_STR(str_from(c.requested), "cd src && TOKEN=*** make");
+    CHECK_INT(c.masked, 2);
+    CHECK_INT(c.argv.n, 3);
+    CHECK(!c.truncated);
+}
+
+TEST(a_requested_command_is_recorded_in_full_if_the_profile_says_so)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(8 * COMMAND_JSON_MAX);
+    struct command c;
+
+    record_request("TOKEN=hunter2 make", RECORDING_FULL, &c, &a);
+    CHECK_STR(str_from(c.requested), "TOKEN=hunter2 make");
+}
+
+TEST(a_requested_command_has_a_limit)
+{
+    AUTO(arena_done) struct arena a = ARENA_INIT(8 * COMMAND_JSON_MAX);
+    char text[COMMAND_REQUESTED_MAX];
+    struct command c;
+
+    for (size_t i = 0; i < sizeof text; i++)
+        text[i] = '\001'; /* six bytes of JSON each */
+    text[sizeof text - 1] = '\0';
+    record_request(text, RECORDING_FULL, &c, &a);
+    CHECK(c.truncated);
+    CHECK(strlen(c.requested) >= 1000);
+    CHECK(strlen(c.requested) <= 8192);
 }
 
 TEST(a_program_that_runs_has_a_start_and_an_end)

@@ -9,6 +9,7 @@ TEST(a_detail_reads_back)
     static const char *const argv[] = { "sh", "-c", "ls\n" };
     const struct command c = { .id = "cmd_1",
                                .argv = { argv, 3 },
+                               .requested = "make -j2\n",
                                .masked = 2,
                                .user = "0",
                                .client = "cli",
@@ -27,6 +28,7 @@ TEST(a_detail_reads_back)
     CHECK_STR(str_from(back.id), "cmd_1");
     CHECK_INT(back.argv.n, 3);
     CHECK_STR(str_from(back.argv.p[2]), "ls\n");
+    CHECK_STR(str_from(back.requested), "make -j2\n");
     CHECK_INT(back.outcome, COMMAND_EXITED);
     CHECK_INT(back.exit_code, 3);
     CHECK_INT(back.started_ms, 1794805033333);
