@@ -229,10 +229,12 @@ static const struct column stats_columns[] = {
 };
 const struct answer_kind kind_sandbox_stats = KIND("sandboxes", "sandbox_id", stats_columns);
 
-/* After a change: the sandbox, restrictions that the caller did not ask for, and the next command. */
+/* After a change: the sandbox, its end if it is not used, restrictions that the caller did not ask
+ * for, and the next command. */
 static const struct column changed_columns[] = {
     COLUMN("ID", "sandbox_id"),
     COLUMN("NAME", "name"),
+    COLUMN("EXPIRES", "expires_at", .show = show_until),
     COLUMN("NOTES", "notes"),
     COLUMN("NO EGRESS", "egress.problem"),
     COLUMN("NEXT", "", .show = show_next_command),

@@ -28,7 +28,7 @@ def a_bare_create_is_a_canary(c):
         cli = Client(d)
         shown = cli("create").expect(0).text
         # where a limit cannot be enforced, a note says so
-        check(re.fullmatch(r"ID: +(sbx_\w+)\n(NOTES: .*\n)?NEXT: +sandboxer exec \1 -- COMMAND", shown), f"create shows\n{shown}")
+        check(re.fullmatch(r"ID: +(sbx_\w+)\nEXPIRES: +in \d+m.*\n(NOTES: .*\n)?NEXT: +sandboxer exec \1 -- COMMAND", shown), f"create shows\n{shown}")
         box = cli.json("create")
         equal((box["state"], box["profile"], box["owner"]), ("ready", "profile.sandbox-canary", f"uid:{c.uid}"), "the answer")
 

@@ -10,7 +10,8 @@ import signal
 import subprocess
 import sys
 
-from client import listener
+from client import Client, listener
+from daemon import Daemon
 from harness import REPO, check, equal, main, processes, test, wait_for
 from readme import TEXT, commands, fits, tour
 from tcp import free_port
@@ -67,6 +68,18 @@ def stop_daemon(path):
     if pid:
         os.kill(pid, signal.SIGTERM)
         wait_for(lambda: pid not in processes(), "the daemon ends")
+
+
+@test
+def the_sandbox_that_readme_keeps_is_kept(c):
+    """Its table of tasks promises a day; without a profile it would end after five minutes without use."""
+    (command,) = re.findall(r"^\| keep a sandbox for a day, .* \| `sandboxer (create .*)` \|$", TEXT, re.M)
+    with Daemon(c) as d:
+        for profile in (REPO / "profiles").glob("*.yaml"):
+            c.write(f"daemon/profiles/{profile.name}", profile.read_text())
+        d.api.post("/v1/profiles/reload").expect(200)
+        box = Client(d).json(*command.split())
+        equal((box["ttl"], box["idle_reap"], box["expires_at"]), (86400, 0, box["ttl_expires_at"]), "its end")
 
 
 @test

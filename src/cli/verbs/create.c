@@ -174,7 +174,10 @@ static int run_create(struct api_call *c, void *options_, int argc, char **argv)
 const struct verb verb_create = {
     .name = "create",
     .summary = "create a sandbox and wait until it is ready",
-    .text = "Without options it is a canary: a small sandbox that shows what this host can do.\n"
+    .text = "Without --profile it has profile.sandbox-canary: small, to try things out.\n"
+            "As shipped, that ends after 5 minutes without use, whatever --ttl says, and after\n"
+            "15 minutes without --ttl. For one that stays until the time of --ttl, choose\n"
+            "--profile base. EXPIRES is when it ends if it is not used.\n"
             "\n"
             "Without a network of its profile's, --allow, --allow-packages and --policy give it\n"
             "one, for what they name and nothing else; 'egress set' changes that while it runs.\n"
@@ -189,6 +192,7 @@ const struct verb verb_create = {
             "the sandbox's user (--user), and files of other owners have no owner there.\n"
             "\n"
             "  sandboxer create\n"
+            "  sandboxer create --name web --profile base --ttl 8h\n"
             "  id=$(sandboxer create -q --profile profile.agent-dev --ttl 2h)\n"
             "  sandboxer create -p profile.build --input repo=./src --label team=web -o json\n"
             "  sandboxer create --allow api.example.com --allow '*.packages.example.org:443'\n"
