@@ -89,8 +89,12 @@ def the_two_commands_are_there(c):
 
 @test
 def the_package_can_be_installed(c):
-    """The lines that tests/wide plays in an empty Debian."""
-    equal((commands("./dev package"), commands("sudo apt install")), (["./dev package"], ["sudo apt install ./sandboxer_*.deb"]), "the lines that build and install the package")
+    """The lines that tests/wide plays in an empty Debian, from the directory that they are for: a checkout."""
+    (put,) = re.findall(r"^package:\n\t@tools/package (\S+)$", (REPO / "Makefile").read_text(), re.M)
+    equal(put, "$(BUILD)/package", "where './dev package' puts it")
+    install = (REPO / "docs/install.md").read_text()
+    equal(re.findall(r"^    (sudo apt install .*)$", install, re.M), commands("sudo apt install"), "the line of docs/install.md")
+    equal((commands("./dev package"), commands("sudo apt install")), (["./dev package"], ["sudo apt install ./build/package/sandboxer_*.deb"]), "the lines that build and install the package")
 
 
 @test(only="root", because="the texts are the same for all")

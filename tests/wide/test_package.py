@@ -122,10 +122,11 @@ def all_files(debian):
 
 
 def copy_in(deb, debian):
-    """To where README installs it from: root's home."""
-    for old in (TREE / "root").glob("sandboxer_*.deb"):
-        old.unlink()
-    shutil.copy(deb, TREE / "root")
+    """To where tools/package puts it in a checkout, which root's home stands for."""
+    shutil.rmtree(TREE / "root/build", ignore_errors=True)
+    made = TREE / "root/build/package"
+    made.mkdir(parents=True)
+    shutil.copy(deb, made)
 
 
 def installed(c):
