@@ -103,6 +103,47 @@ def tokens_are_made_and_revoked(c):
         cli("token", "create", "x", "--verb", "fly").expect(2, says="fly")
 
 
+@test(only="root", because="the control plane has a user of its own only there")
+def a_backup_is_restored_as_documented(c):
+    """The commands of docs/install.md, with the daemon and the places of this test; systemctl and the user of the package
+    are not here."""
+    page = (REPO / "docs/install.md").read_text()
+    steps = re.findall(r"^    ((?:systemctl|install) .*(?:sandboxerd\.socket|/var/lib/sandboxer).*)$", page.partition("## Backup and restore")[2].partition("\n## ")[0], re.M)
+    equal([step.split()[0] for step in steps], ["systemctl", "install", "install", "systemctl"], f"the steps {steps}")
+    with Daemon(c) as d:
+        cli = Client(d)
+        box, paused = cli.create("-e", "SECRET=sealed value"), cli.create()
+        cli("pause", paused).expect(0)
+        backup = c.mkdir(c.dir / "backup")
+        cli("backup", str(backup / "sandboxer.db"), "--with-key").expect(0)
+        late = cli.create()
+        cli("label", box, "late=yes").expect(0)
+        before = files_of_the_store(d)
+        user, group = before.pop("owner")
+        d.stop()
+        for name in ("daemon/sandboxer.db", "secrets/key"):
+            (d.state / name).write_bytes(b"damaged")
+        for step in steps:
+            if step.startswith("install"):
+                step = step.replace("-o sandboxer -g sandboxer", f"-o {user} -g {group}").replace("/var/lib/sandboxer", str(d.state)).replace("/var/backups", str(backup))
+                c.execute(step.split()).expect(0)
+        d.start()
+        check(late not in cli.lines("list", "-q"), "a sandbox that is younger than the backup")
+        equal(cli.json("get", box)["labels"], {}, "labels")
+        cli("resume", paused).expect(0)
+        cli("exec", box, "--", "sh", "-c", "echo $SECRET").expect(0, out=b"sealed value\n")
+        equal(files_of_the_store(d), {**before, "owner": (user, group)}, "owners and modes")
+
+
+def files_of_the_store(d):
+    """Of the store and the key: owner, group and mode; owner: those of the store's directory."""
+    def who(path):
+        st = path.stat()
+        return st.st_uid, st.st_gid
+    files = [d.state / name for name in ("daemon/sandboxer.db", "secrets/key")]
+    return {"owner": who(d.state / "daemon"), **{path.name: (*who(path), path.stat().st_mode & 0o777) for path in files}}
+
+
 @test
 def a_backup_opens_and_has_the_rows(c):
     with Daemon(c) as d:
