@@ -18,7 +18,7 @@ RUN_BEHIND := tests/run --json $(BEHIND_TALLY)
 
 export UBSAN_OPTIONS = print_stacktrace=1
 
-.PHONY: all run check check-wide asan fuzz soak vm lint messages bench install package tarball clean behind with-tests with-clang openssl
+.PHONY: all run check check-wide asan fuzz soak vm lint messages bench install uninstall package tarball clean behind with-tests with-clang openssl
 
 all: $(BUILD)/build.ninja
 	@ninja -C $(BUILD) --quiet
@@ -89,6 +89,11 @@ install: $(BUILD)/build.ninja
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
 	@ninja -C $(BUILD) --quiet
 	DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild
+
+uninstall: $(BUILD)/build.ninja
+	@meson configure $(BUILD) -Dprefix=$(PREFIX)
+	@ninja -C $(BUILD) --quiet build.ninja
+	@tools/uninstall $(BUILD) $(DESTDIR)
 
 package:
 	@tools/package $(BUILD)/package
