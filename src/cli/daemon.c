@@ -238,3 +238,21 @@ int daemon_print(const char *option, const char *config, int out, struct err *e)
         r = spawn_wait(pid, &status, e);
     return r < 0 ? r : WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
+
+int daemon_config_path(char *out, size_t cap, struct err *e)
+{
+    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    int n;
+
+    if (geteuid() == 0)
+        n = snprintf(out, cap, "/etc/sandboxer/sandboxer.yaml");
+    else if (config && config[0] == '/')
+        n = snprintf(out, cap, "%s/sandboxer/sandboxer.yaml", config);
+    else if (home && home[0] == '/')
+        n = snprintf(out, cap, "%s/.config/sandboxer/sandboxer.yaml", home[1] ? home : "");
+    else
+        return err_set(e, ERR_INVALID, "neither HOME nor XDG_CONFIG_HOME is set: name a FILE");
+    return n < (int)cap
+               ? 0
+               : err_set(e, ERR_TOO_BIG, "the path is longer than %zu bytes: name a FILE", cap - 1);
+}

@@ -28,6 +28,9 @@ int daemon_start_listening(const char *listen, struct err *e);
  * usual ones). Its stdout is `out` (-1: nowhere), its stderr is ours. Its exit status, or -ERR_x. */
 int daemon_print(const char *option, const char *config, int out, struct err *e);
 
+/* The configuration that the daemon of this user reads. */
+int daemon_config_path(char *out, size_t cap, struct err *e);
+
 /* Whether it could start, in its own words, without starting it. */
 int daemon_check(struct err *e);
 /* The same with a TCP address; NULL: as configured. */

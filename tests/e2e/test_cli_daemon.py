@@ -6,6 +6,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 
@@ -160,7 +161,15 @@ def systemd_ends_what_it_started(c):
         called = (c.dir / "called").read_text().splitlines()
         check(called[0].startswith("stop ") and ".socket" in called[0] and called[1].startswith("restart "), f"systemctl: {called}")
         cli("daemon", "logs").expect(4, says="journalctl -u")
-        cli("daemon", "listen").expect(2, says="listen: 127.0.0.1:7700")
+        config = "/etc/sandboxer/sandboxer.yaml" if c.root else f"{c.dir}/xdg/sandboxer/sandboxer.yaml"
+        refused = cli("daemon", "listen", "127.0.0.1:7701", env={"XDG_CONFIG_HOME": str(c.dir / "xdg")}).expect(2, out=b"")
+        steps = refused.notes.splitlines()[-2:]
+        equal(steps[0], f"sandboxer: 1. write this line into {config}:  listen: 127.0.0.1:7701", "the first step")
+        check(re.fullmatch(r"sandboxer: 2\. then run:  systemctl (--user )?restart \S+\.service", steps[1]), f"the second step: {steps}")
+        port = free_port()
+        d.stop()
+        d.start(args=("--listen", f"127.0.0.1:{port}"), NOTIFY_SOCKET=str(c.dir / "notify"))
+        cli("daemon", "listen", f"127.0.0.1:{port}").expect(0, err=b"")
         c.write("bin/systemctl", "#!/bin/sh\nexit 3\n", 0o755)
         cli("daemon", "stop").expect(125, says="systemctl stop .* failed")
         check(d.process.poll() is None, "the daemon was ended")

@@ -13,25 +13,6 @@
 #include "cli/daemon.h"
 #include "cli/verbs/verbs.h"
 
-/* The file that this user's daemon reads. */
-static int find_config_path(char *out, size_t cap, struct err *e)
-{
-    const char *config = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-    int n;
-
-    if (geteuid() == 0)
-        n = snprintf(out, cap, "/etc/sandboxer/sandboxer.yaml");
-    else if (config && config[0] == '/')
-        n = snprintf(out, cap, "%s/sandboxer/sandboxer.yaml", config);
-    else if (home && home[0] == '/')
-        n = snprintf(out, cap, "%s/.config/sandboxer/sandboxer.yaml", home[1] ? home : "");
-    else
-        return err_set(e, ERR_INVALID, "neither HOME nor XDG_CONFIG_HOME is set: name a FILE");
-    return n < (int)cap
-               ? 0
-               : err_set(e, ERR_TOO_BIG, "the path is longer than %zu bytes: name a FILE", cap - 1);
-}
-
 static int make_config_parents(char *path, struct err *e)
 {
     for (char *at = path + 1; *at; at++) {
@@ -53,7 +34,7 @@ static int run_config_init(struct api_call *c, void *options, int argc, char **a
     int status;
 
     if (argv[0] ? !str_copy(str_from(argv[0]), path, sizeof path)
-                : find_config_path(path, sizeof path, &e) < 0)
+                : daemon_config_path(path, sizeof path, &e) < 0)
         return verb_misused(c->verb, "%s", argv[0] ? "the path is too long" : e.msg);
     if (make_config_parents(path, &e) < 0)
         return verb_failed(c->verb, "%s", e.msg);

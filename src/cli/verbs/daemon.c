@@ -684,6 +684,35 @@ static int start_listening(const struct api_call *c, const char *address)
     return status ? -status : 1;
 }
 
+/* Whether it has the address already, because its configuration does. */
+static bool is_listening(const struct found_daemon *f, const char *address)
+{
+    const struct json *list = show_at(f->call.answer, "listeners");
+    char url[128];
+
+    snprintf(url, sizeof url, "http://%s", address);
+    for (const struct json *v = list ? json_first(list) : NULL; list && v != json_end(list); v++)
+        if (str_eq(v->s, str_from(url)))
+            return true;
+    return false;
+}
+
+/* The unit restarts the daemon as its configuration says, so that is where the address belongs. */
+static int refuse_listening(const struct found_daemon *f, const char *address)
+{
+    char unit[UNIT_MAX] = DEFAULT_UNIT, path[PATH_MAX] = "sandboxer.yaml";
+    const struct verb *v = f->call.verb;
+    bool user = false;
+
+    (void)daemon_process_unit((pid_t)show_int(f->call.answer, "supervisor_pid", 0), unit,
+                              sizeof unit, &user);
+    (void)daemon_config_path(path, sizeof path, NULL);
+    verb_failed(v, "systemd started this daemon, and its configuration names the address:");
+    cli_report("1. write this line into %s:  listen: %s", path, address);
+    cli_report("2. then run:  systemctl%s restart %s", user ? " --user" : "", unit);
+    return EXIT_USAGE;
+}
+
 /* Gives the daemon that runs the address. A status. */
 static int move_listening(const struct api_call *c, const char *address)
 {
@@ -693,10 +722,7 @@ static int move_listening(const struct api_call *c, const char *address)
     if (status || f.hangs)
         return status; /* print_listening() reports that it hangs */
     if (is_systemds(&f))
-        return verb_misused(c->verb,
-                            "systemd started this daemon: set 'listen: %s' in its "
-                            "configuration, then 'sandboxer daemon restart'",
-                            address);
+        return is_listening(&f, address) ? 0 : refuse_listening(&f, address);
     return restart_listening(&f, address);
 }
 
@@ -730,7 +756,8 @@ const struct verb verb_daemon_listen = {
         "reach it; sandboxes continue. The address is kept until the daemon is stopped; one that\n"
         "listens on TCP does not end by itself. Requests need tokens. An address that other\n"
         "machines reach is refused, unless the configuration allows it\n"
-        "(listen_unencrypted) or serves TLS (domain.listen).\n"
+        "(listen_unencrypted) or serves TLS (domain.listen). A daemon that systemd started has\n"
+        "the address from its configuration; the two steps are printed.\n"
         "\n"
         "  sandboxer daemon listen 127.0.0.1:7700\n",
     .run = run_daemon_listen,
