@@ -116,7 +116,9 @@ static void check_user_namespaces(const struct api_call *like, struct doctor_fin
                     "forbidden to plain users");
     else if (strcmp(apparmor, "1") == 0)
         set_finding(f, VERDICT_FAIL,
-                    "sysctl kernel.apparmor_restrict_unprivileged_userns=0, or a profile",
+                    "load the profile that sandboxer brings (docs/install.md, AppArmor); or "
+                    "allow it to all programs: sysctl "
+                    "kernel.apparmor_restrict_unprivileged_userns=0",
                     "forbidden by AppArmor");
     else
         set_finding(f, VERDICT_FAIL, "look for a seccomp filter or a container around this machine",

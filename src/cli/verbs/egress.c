@@ -140,7 +140,7 @@ static int run_egress_check(struct api_call *c, void *options, int argc, char **
 
 const struct verb verb_egress_check = {
     .name = "egress check",
-    ARGUMENTS("FILE|ID", 1, 1, COMPLETE_SANDBOX_OR_FILE),
+    ARGUMENTS("FILE|ID|NAME", 1, 1, COMPLETE_SANDBOX_OR_FILE),
     .summary = "check an egress policy that you are writing, or that of a sandbox",
     .text = "Lists the destinations that the policy allows, or its mistakes with their lines;\n"
             "the exit status is 1 then. '-' is stdin. No daemon is needed for a file.\n"
@@ -247,7 +247,7 @@ static int run_egress_explain(struct api_call *c, void *options, int argc, char 
 
 const struct verb verb_egress_explain = {
     .name = "egress explain",
-    ARGUMENTS("FILE|ID", 1, 1, COMPLETE_SANDBOX_OR_FILE),
+    ARGUMENTS("FILE|ID|NAME", 1, 1, COMPLETE_SANDBOX_OR_FILE),
     .summary = "explain the decision of an egress policy about a destination",
     .text =
         "The answer is what the egress worker does with the same connection or request.\n"
