@@ -30,7 +30,8 @@ static int run_version(struct api_call *c, void *options, int argc, char **argv)
 const struct verb verb_version = {
     .name = "version",
     .summary = "show the version of this program and of the daemon",
-    .text = "A daemon that does not run is not started for this.\n"
+    .text = "A daemon that does not run is not started for this. 'daemon status' shows more of\n"
+            "one that runs: its process, socket, state directory and addresses.\n"
             "\n"
             "  sandboxer version -o json\n",
     .run = run_version,
