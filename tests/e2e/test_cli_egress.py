@@ -5,6 +5,7 @@
 
 import datetime
 import json
+import re
 
 from client import Client
 from daemon import Daemon
@@ -73,6 +74,8 @@ def a_sandbox_is_named_by_its_name(c):
         cli("egress", "explain", "one", "--to", "evil.example").expect(1)
         check("api.example.com" in cli("egress", "check", "one").expect(0).text, "check")
         cli("egress", "explain", "two", "--to", "x.example").expect(3, says=("two", "there is no file 'two' either"))
+        for verb in ("check", "explain"):
+            check(re.search(rf"egress {verb} .*FILE\|ID\|NAME", cli("egress", verb, "--help").expect(0).text), f"the usage of {verb} has no name")
         c.write("one", POLICY)
         cli("egress", "explain", "one", "--to", "rest.example.com:80", "--path", "/x").expect(0)
 

@@ -56,6 +56,7 @@ def help_has_topics(c):
     verbs = listed(c)
     first = re.findall(r"^  (\S+)  ", text.split("The first verbs:\n")[1].split("\n\n")[0], re.M)
     equal(len(first), 10, f"first verbs: {first}")
+    check({"run", "agent", "setup", "create"} <= set(first), f"the verbs of the first tasks of README: {first}")
     for topic in ("Run and look", "Files", "Network", "Snapshots and images", "Agents and approvals", "This machine"):
         check(f"\n  {topic}  " in text, f"no topic '{topic}' in {text}")
         check(f"\n{topic}:\n" in c.cli("help", "--all").text, f"no topic '{topic}' in the whole list")
