@@ -123,7 +123,8 @@ struct find_op {
 };
 /* It cannot be cancelled: the owner stays until done, which comes soon. */
 void control_find(struct control *c, struct find_op *op);
-/* Without waiting: true, and *ret is a reference, if the full id of a live sandbox was given. */
+/* Without waiting: true, and *ret is a reference, if the full id of a live sandbox was given, in any
+ * form (base/id.h). */
 bool control_find_now(struct control *c, const struct caller *who, struct str id,
                       struct sandbox **ret);
 /* The same for a name. */

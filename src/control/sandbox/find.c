@@ -10,7 +10,9 @@
 bool control_find_now(struct control *c, const struct caller *who, struct str id,
                       struct sandbox **ret)
 {
-    struct map_entry *v = map_find(&c->sandboxes, id);
+    char text[ID_MAX];
+    struct map_entry *v =
+        id_read("sbx_", id, text) ? map_find(&c->sandboxes, str_from(text)) : NULL;
     struct sandbox *s = v ? container_of(v, struct sandbox, entry) : NULL;
 
     if (!s || !s->stored || !sandbox_visible(who, &s->record))
@@ -96,7 +98,7 @@ static bool is_id_start(struct str id)
     return id.n > 0;
 }
 
-/* "sbx_4k7…" or just "4k7…". */
+/* An id in any form, or its start: "sbx_4k7…" or just "4k7…". */
 static bool set_find_text(struct find_op *op)
 {
     bool prefixed = str_starts(op->id, STR("sbx_"));
@@ -104,10 +106,12 @@ static bool set_find_text(struct find_op *op)
     op->text_[0] = 0;
     if (!str_copy(op->id, op->shown_, sizeof op->shown_))
         str_copy(STR("like that"), op->shown_, sizeof op->shown_);
+    if (id_read("sbx_", op->id, op->text_))
+        return true;
     if (!is_id_start(op->id) || op->id.n + (prefixed ? 0 : 4) >= sizeof op->text_)
         return false;
     snprintf(op->text_, sizeof op->text_, "%s" STR_FMT, prefixed ? "" : "sbx_", STR_ARG(op->id));
-    return op->may_be_short || id_valid("sbx_", str_from(op->text_));
+    return op->may_be_short || id_valid("sbx_", str_from(op->text_)); /* 20 characters alone */
 }
 
 static void query_sandbox(struct find_op *op, store_answer_fn *answer)
@@ -178,8 +182,10 @@ static void query_sandbox_label(struct find_op *op)
 
 static bool may_be_label(const struct find_op *op)
 {
+    char id[ID_MAX];
+
     return op->label && op->id.n && op->id.n <= REQUEST_TEXT_MAX &&
-           !memchr(op->id.p, 0, op->id.n) && !id_valid("sbx_", op->id);
+           !memchr(op->id.p, 0, op->id.n) && !id_read("sbx_", op->id, id);
 }
 
 void control_find(struct control *c, struct find_op *op)

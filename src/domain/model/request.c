@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "domain/model/request.h"
 
+#include "base/id.h"
 #include "lib/json/reader.h"
 
 const char *const actor_kind_names[] = { "adm", "agt", "atm", NULL };
@@ -155,8 +156,10 @@ static bool is_name_char(char c, bool first)
 
 bool sandbox_name_fits(struct str name)
 {
+    char id[ID_MAX];
+
     if (!name.n || name.n >= SANDBOX_NAME_MAX || str_starts(name, STR("sbx_")) ||
-        str_starts(name, STR("sbx-")))
+        str_starts(name, STR("sbx-")) || id_read("sbx_", name, id))
         return false;
     for (size_t i = 0; i < name.n; i++)
         if (!is_name_char(name.p[i], i == 0))
@@ -170,7 +173,7 @@ int sandbox_name_check(struct str name, struct err *e)
         return 0;
     return err_set(e, ERR_INVALID,
                    "name: '%.*s': must consist of a-z 0-9 . _ -, begin with a letter or digit, not "
-                   "begin with sbx_ or sbx-, and be at most %d characters long",
+                   "begin with sbx_ or sbx-, not be an id, and be at most %d characters long",
                    name.n < SANDBOX_NAME_MAX ? (int)name.n : SANDBOX_NAME_MAX, name.p,
                    SANDBOX_NAME_MAX - 1);
 }

@@ -221,7 +221,8 @@ int network_read(const struct json *v, bool *ret, struct json_strs *hosts, struc
 #define LABEL_PEER "peer"
 bool label_is_reserved(const char *key);
 
-/* The name of a sandbox: [a-z0-9][a-z0-9._-]{0,62}, and no form of an id ("sbx_…", "sbx-…"). */
+/* The name of a sandbox: [a-z0-9][a-z0-9._-]{0,62}, and no form of an id ("sbx_…",
+ * "sbx-…"; of those without a sign in between only complete ones). */
 bool sandbox_name_fits(struct str name);
 int sandbox_name_check(struct str name, struct err *e);
 

@@ -69,3 +69,66 @@ TEST(not_ids)
         if (id_valid("sbx_", str_from(bad[i])))
             FAIL("accepted '%s'", bad[i]);
 }
+
+TEST(an_id_is_read_in_any_of_its_forms)
+{
+    static const char *const good[] = {
+        "sbx_0123456789abcdefghjk",
+        "sbx0123456789abcdefghjk",
+        "sbx-0123456789abcdefghjk",
+    };
+    static const char *const bad[] = {
+        "",
+        "s",
+        "sbx",
+        "sbx_",
+        "sbx0123456789abcdefghj",     /* 19 */
+        "sbx0123456789abcdefghjkm",   /* 21 */
+        "sbx.0123456789abcdefghjk",   /* another sign */
+        "sbx__0123456789abcdefghjk",  /* two of them */
+        "sbx-_0123456789abcdefghj",   /* instead of a character */
+        "sbx0123456789abcdefghjK",    /* upper case */
+        "SBX0123456789abcdefghjk",    /* likewise */
+        "img0123456789abcdefghjk",    /* another type */
+        "0123456789abcdefghjk",       /* none */
+        "sbx0123456789abcdefghjk-me", /* with a suffix */
+    };
+    char id[ID_MAX] = "untouched", plain[ID_MAX];
+
+    for (size_t i = 0; i < COUNT_OF(bad); i++)
+        if (id_read("sbx_", str_from(bad[i]), id))
+            FAIL("accepted '%s'", bad[i]);
+    CHECK(!id_read("sbx_", (struct str){ NULL, 0 }, id));
+    CHECK_STR(str_from(id), "untouched");
+    for (size_t i = 0; i < COUNT_OF(good); i++) {
+        memset(id, 'x', sizeof id);
+        CHECK(id_read("sbx_", str_from(good[i]), id));
+        CHECK_STR(str_from(id), good[0]);
+    }
+    id_show_plain(id, plain);
+    CHECK_STR(str_from(plain), good[1]);
+    CHECK(id_read("sbx_", str_from(plain), plain)); /* also onto itself */
+    CHECK_STR(str_from(plain), good[0]);
+}
+
+TEST(a_suffix_is_cut_behind_a_complete_id_alone)
+{
+    static const struct {
+        const char *text, *left;
+    } all[] = {
+        { "sbx_0123456789abcdefghjk-client", "sbx_0123456789abcdefghjk" },
+        { "sbx0123456789abcdefghjk-client", "sbx0123456789abcdefghjk" },
+        { "sbx-0123456789abcdefghjk-client", "sbx-0123456789abcdefghjk" },
+        { "sbx0123456789abcdefghjk-a-b", "sbx0123456789abcdefghjk" },
+        { "sbx0123456789abcdefghjk-", "sbx0123456789abcdefghjk-" },
+        { "sbx0123456789abcdefghjk", "sbx0123456789abcdefghjk" },
+        { "sbx0123456789abcdefghj-client", "sbx0123456789abcdefghj-client" },
+        { "sbx0123456789abcdefghjkm-client", "sbx0123456789abcdefghjkm-client" },
+        { "web-client", "web-client" },
+        { "", "" },
+    };
+
+    for (size_t i = 0; i < COUNT_OF(all); i++)
+        CHECK_STR(id_cut_suffix("sbx_", str_from(all[i].text)), all[i].left);
+    CHECK_INT(id_cut_suffix("sbx_", (struct str){ NULL, 0 }).n, 0);
+}

@@ -31,8 +31,9 @@ static struct create_request good(const char *text)
 TEST(names_of_sandboxes)
 {
     static const char *const bad[] = {
-        "",    ".",     "-a",    "_a",   "A",        "a b", "a/b",
-        "a\n", "sbx_a", "sbx-a", "sbx_", "\xc3\xa9", "a:b", "a%20b"
+        "",     ".",        "-a",  "_a",    "A",
+        "a b",  "a/b",      "a\n", "sbx_a", "sbx-a",
+        "sbx_", "\xc3\xa9", "a:b", "a%20b", "sbx0123456789abcdefghjk"
     };
     char longest[SANDBOX_NAME_MAX + 1] = { 0 };
 
@@ -41,6 +42,8 @@ TEST(names_of_sandboxes)
     for (size_t i = 0; i < COUNT_OF(bad); i++)
         CHECK(!sandbox_name_fits(str_from(bad[i])));
     CHECK(!sandbox_name_fits((struct str){ "a\0b", 3 }));
+    CHECK(sandbox_name_fits(STR("sbx0123456789abcdefghj"))); /* what only resembles an id */
+    CHECK(sandbox_name_fits(STR("sbx")));
     memset(longest, 'a', SANDBOX_NAME_MAX - 1);
     CHECK(sandbox_name_fits(str_from(longest)));
     longest[SANDBOX_NAME_MAX - 1] = 'a';
