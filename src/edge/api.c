@@ -11,6 +11,7 @@
 #include "edge/core/shares.h"
 #include "edge/core/ssh_supply.h"
 #include "base/clock.h"
+#include "base/id.h"
 #include "base/own.h"
 #include "control/owner/tokens.h"
 #include "lib/json/reader.h"
@@ -68,6 +69,8 @@ static void dispatch_call(struct call *c)
         guard_serve(c);
         return;
     }
+    if (c->dialect->suffixed_ids)
+        c->params[0] = id_cut_suffix("sbx_", c->params[0]);
     if (find_call_sandbox_now(c, &s)) {
         c->sandbox = s;
         sandbox_touch(s);

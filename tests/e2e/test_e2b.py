@@ -75,6 +75,7 @@ def the_command_line(c):
             print(f"# pass: e2b {' '.join(argv)}")
             return done.text + done.notes
 
+        box = box.replace("_", "")  # as these clients know it
         check(box in e2b("sandbox", "list"), "list")
         check(box in e2b("sandbox", "list", "--format", "json"), "list as JSON")
         check("running" in e2b("sandbox", "info", box).lower(), "info")

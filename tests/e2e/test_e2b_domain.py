@@ -30,8 +30,8 @@ dns.lookup = (name, options, done) => lookup(name.endsWith('.%s') ? '127.0.0.1' 
 
 
 def at(port, box):
-    """The first part of a name. Python's TLS takes no underscore where a wildcard matches; others do."""
-    return f"{port}-{box.id.replace('_', '-')}"
+    """The first part of a name."""
+    return f"{port}-{box.id}"
 
 
 class Named(Served):
@@ -75,6 +75,27 @@ http.server.HTTPServer(('127.0.0.1', {port}), H).serve_forever()
 """
     s.d.api.post(f"/v1/sandboxes/{box.id}/processes", {"argv": ["python3", "-c", program], "background": True}).expect(201)
     wait_for(lambda: s.d.api.get(f"/v1/sandboxes/{box.id}/ports/{port}").json["open"], "the port is open")
+
+
+@test
+def every_form_of_an_id_is_a_name(c):
+    """Python's TLS, whose wildcards match no underscore, takes the names that clients make of the ids they are given."""
+    with Named(c) as s:
+        box = s.create(s.key()["E2B_API_KEY"])
+        context = s.context()
+        check(context.check_hostname and context.verify_mode == ssl.CERT_REQUIRED, "names are checked")
+        token = {"X_Access_Token": box.token}
+        for name in (box.id, f"sbx-{box.id[3:]}", f"{box.id}-sandboxer", box.id.upper()):  # the third: clients that append the clientID
+            with contextlib.closing(s.connect(f"49983-{name}", context)):
+                pass
+        for name in (box.id, f"sbx-{box.id[3:]}", f"{box.id}-sandboxer"):
+            s.over("GET", f"49983-{name}", "/health", context=context, **token).expect(204)
+        try:
+            s.connect(f"49983-sbx_{box.id[3:]}", context).close()
+            check(False, "Python's TLS takes an underscore now: the reason for these ids is gone")
+        except ssl.SSLCertVerificationError:
+            pass
+        s.ask("GET", "/health", Host=f"49983-sbx_{box.id[3:]}.{DOMAIN}", **token).expect(204)  # others take it
 
 
 @test
@@ -194,7 +215,7 @@ def who_may_not_gets_nothing(c):
         s.over("DELETE", "api", f"/sandboxes/{other.id}", X_API_KEY=key).expect(204)
         for port in (8080, 49983):
             s.over("GET", at(port, other), "/health", X_Access_Token=other.token).expect(502)
-        for name in (at(0, box), at(65536, box), at("x", box), box.id.replace("_", "-"), "other"):
+        for name in (at(0, box), at(65536, box), at("x", box), box.id, "other"):
             s.over("GET", name, "/healthz").expect(403, code="denied")
         s.ask("GET", "/healthz", Host=f"api.{DOMAIN}.evil.test").expect(403)
         s.over("GET", "api", "/healthz", Origin="https://evil.test").expect(403)

@@ -76,6 +76,55 @@ def keys(c):
 
 
 @test
+def ids_have_letters_and_digits(c):
+    with Served(c) as s:
+        key = key_of(s)
+        mine = {"X_API_KEY": key}
+        box = s.create(key, metadata={"who": "me"})
+        check(re.fullmatch("sbx[0-9a-hjkmnp-tv-z]{20}", box.id), f"the id is {box.id}")
+        ours = f"sbx_{box.id[3:]}"
+        equal([b["sandbox_id"] for b in s.d.api.get("/v1/sandboxes").expect(200).json["sandboxes"]], [ours], "its id elsewhere")
+        forms = (box.id, ours, f"sbx-{box.id[3:]}")
+        # Every form is accepted everywhere, and one is told.
+        for form in forms:
+            for path in (f"/sandboxes/{form}", f"/sandboxes/{form}-sandboxer"):  # old clients append the clientID
+                equal(s.ask("GET", path, **mine).expect(200).json["sandboxID"], box.id, path)
+            equal(s.ask("POST", f"/v2/sandboxes/{form}/connect", {}, **mine).expect(200).json["envdAccessToken"], box.token, f"the token by {form}")
+            for name in (form, f"{form}-sandboxer"):
+                box.ask("GET", "/health", **{"E2b-Sandbox-Id": name}).expect(204)
+                equal(box.ask("GET", "/", **{"E2b-Sandbox-Id": name, "E2b-Sandbox-Port": "8080"}).expect(502).json["sandboxId"], box.id, "a closed port")
+            equal(s.d.api.get(f"/v1/sandboxes/{form}").expect(200).json["sandbox_id"], ours, f"REST by {form}")
+            s.d.api.get(f"/v1/sandboxes/{form}-sandboxer").expect(404)
+        for name in (f"{box.id[:-1]}-sandboxer", f"{box.id}-", f"{box.id}.sandboxer", box.id.upper()):
+            plainly(s.ask("GET", f"/sandboxes/{name}", **mine), 404)
+        equal([b["sandboxID"] for b in s.ask("GET", "/v2/sandboxes", **mine).expect(200).json], [box.id], "a list")
+        snapshot = s.ask("POST", f"/sandboxes/{box.id}/snapshots", {}, **mine).expect(201).json["snapshotID"]
+        for form in forms:
+            equal([x["snapshotID"] for x in s.ask("GET", f"/snapshots?sandboxID={form}", **mine).expect(200).json], [snapshot], f"its snapshots by {form}")
+        fork, = s.ask("POST", f"/sandboxes/{box.id}/fork", {}, **mine).expect(201).json
+        check(re.fullmatch("sbx[0-9a-z]{20}", fork["sandbox"]["sandboxID"]), f"a fork: {fork}")
+        # A name of this shape could be taken for an id.
+        for name in forms:
+            s.d.api.post("/v1/sandboxes", {"name": name.replace(box.id[3:], "0" * 20)}).expect(400, code="invalid")
+        s.ask("DELETE", f"/sandboxes/{ours}-sandboxer", **mine).expect(204)
+        for form in forms:
+            gone = box.ask("GET", "/health", **{"E2b-Sandbox-Id": form}).expect(502)
+            equal(gone.json["sandboxId"], box.id, "one that is gone")
+
+
+@test
+def paths_that_are_not_supported(c):
+    with Served(c) as s:
+        key = key_of(s)
+        for path in ("/api-keys", "/api-keys/x", "/access-tokens", "/admin/teams/x/sandboxes/kill", "/nodes", "/nodes/x", "/health", "/secrets", "/v2/nowhere"):
+            answer = s.ask("GET", path, X_API_KEY=key)
+            plainly(answer, 404)
+            equal(answer.headers["Content-Type"], "application/json", path)
+        s.ask("GET", "/healthz").expect(200)
+        check(s.ask("GET", "/nowhere", X_API_KEY=key).expect(404).json["code"] != 404, "a path of nobody's is not E2B's")
+
+
+@test
 def tokens_of_sandboxes(c):
     with Served(c) as s:
         key = key_of(s)
@@ -325,7 +374,7 @@ def by_template(c):
         first, other = s.create(key), s.create(key, templateID="code-interpreter-v1")
         snapshot = s.ask("POST", f"/sandboxes/{first.id}/snapshots", {"name": "one"}, **mine).expect(201).json["snapshotID"]
         made = [s.create(key, templateID=t).id for t in (snapshot, "one")]
-        made.append(s.ask("POST", "/v1/sandboxes", {"snapshot": "one"}, Authorization=f"Bearer {key}").expect(201).json["sandbox_id"])
+        made.append(s.ask("POST", "/v1/sandboxes", {"snapshot": "one"}, Authorization=f"Bearer {key}").expect(201).json["sandbox_id"].replace("_", ""))
         for name in (snapshot, "one"):
             equal(listed(name, order="asc"), made, f"made from {name}")
         equal(listed(snapshot, limit=2), made[:0:-1], "a page")

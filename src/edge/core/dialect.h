@@ -50,6 +50,7 @@ struct dialect {
     /* The arguments for the policy of a call whose body is not plain JSON; may return NULL. NULL:
      * none. */
     const struct json *(*arguments)(struct call *c);
+    bool suffixed_ids; /* a path may have "ID-SUFFIX" for a sandbox */
     const char *label; /* the label that holds a sandbox's alternative name; NULL: none */
 
     /* open() may set dialect_state() and block: it is called before the loop runs. close() ends

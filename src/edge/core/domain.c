@@ -2,9 +2,9 @@
 #include "edge/core/domain.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "edge/core/internal.h"
+#include "base/id.h"
 
 enum { HTTPS = 443 };
 
@@ -25,24 +25,16 @@ bool domain_read(struct str host, struct str domain, struct domain_port *ret)
     id = str_cut(label, '-', &port);
     if (!id.n || !str_to_u64(port, &number) || number == 0 || number > UINT16_MAX)
         return false;
-    *ret = (struct domain_port){ id, (uint16_t)number };
+    *ret = (struct domain_port){ id_cut_suffix("sbx_", id), (uint16_t)number };
     return true;
 }
 
 void domain_find(struct call *c)
 {
     const char *name = c->api->config->domain.name;
-    char *id;
 
-    if (!name || !domain_read(http_request(c->x)->host.name, str_from(name), &c->port) ||
-        !c->port.id.p || !str_starts(c->port.id, STR("sbx-")))
-        return;
-    /* Some clients reject an underscore in names below a wildcard. */
-    id = arena_dup(&c->own, c->port.id);
-    if (!id)
-        abort(); /* a name is short, and nothing was allocated before */
-    id[3] = '_';
-    c->port.id.p = id;
+    if (name)
+        (void)domain_read(http_request(c->x)->host.name, str_from(name), &c->port);
 }
 
 bool domain_address(const struct config *c, char ret[static DOMAIN_ADDRESS])

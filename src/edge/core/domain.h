@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Maps the Host of a request to its target: `8080-sbx_4k7.NAME`, or `8080-sbx-4k7.NAME`, is port
- * 8080 of that sandbox; `api.NAME` and NAME itself are the API. */
+/* Maps the Host of a request to its target: `8080-sbx4k7….NAME`, also with `sbx_4k7…` or
+ * `sbx-4k7…`, is port 8080 of that sandbox; `api.NAME` and NAME itself are the API. */
 #ifndef EDGE_CORE_DOMAIN_H
 #define EDGE_CORE_DOMAIN_H
 
@@ -12,7 +12,8 @@
 struct call;
 struct config;
 
-/* A port of a sandbox; id.p == NULL: none. */
+/* A port of a sandbox, whose id is as the client wrote it (in any form, without the "-SUFFIX" of old
+ * clients of E2B); id.p == NULL: none. */
 struct domain_port {
     struct str id;
     uint16_t port;

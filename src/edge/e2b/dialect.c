@@ -102,21 +102,20 @@ static bool is_sandbox_up(struct call *c, struct str id)
     return false;
 }
 
-/* Finds the named sandbox, if it exists. `ret` is its id, as in tokens. */
+/* Finds the named sandbox, if it exists. `ret` is its id in our form, as in tokens. */
 static void find_e2b_sandbox(struct call *c, struct str id, char ret[static ID_MAX])
 {
     static const struct caller anybody = { .admin = true }; /* the token authorizes the caller */
 
-    if (control_find_now(c->api->control, &anybody, id, &c->sandbox))
-        snprintf(ret, ID_MAX, "%s", sandbox_view(c->sandbox).record->id);
-    else if (!str_copy(id, ret, ID_MAX))
+    if (!id_read("sbx_", id, ret) && !str_copy(id, ret, ID_MAX))
         ret[0] = 0;
+    control_find_now(c->api->control, &anybody, id, &c->sandbox);
 }
 
 /* The sandbox that the request names, in its Host or in a header. */
 static struct str named_sandbox(const struct call *c)
 {
-    return c->port.id.p ? c->port.id : call_header(c, "E2b-Sandbox-Id");
+    return c->port.id.p ? c->port.id : id_cut_suffix("sbx_", call_header(c, "E2b-Sandbox-Id"));
 }
 
 /* Checks the token before the sandbox's state: only holders of its tokens learn whether it
@@ -388,6 +387,7 @@ static const char *const plane_prefixes[] = { "v2",      "v3",        "sandboxes
 
 const struct dialect e2b_dialect = { .name = "e2b",
                                      .client = "e2b",
+                                     .suffixed_ids = true,
                                      .tables = plane_tables,
                                      .unknown = &unknown,
                                      .prefixes = plane_prefixes,

@@ -65,6 +65,12 @@ static const struct json_shape proxy_problem = { NULL, JSON_FIELDS(proxy_fields)
 /* The answers of E2B's edge proxy. */
 void e2b_fail_gone(struct call *c, struct str id)
 {
+    char text[ID_MAX], plain[ID_MAX];
+
+    if (id_read("sbx_", id, text)) {
+        id_show_plain(text, plain);
+        id = str_from(plain);
+    }
     answer_problem(
         c, 502, &proxy_problem,
         &(struct proxy_problem){ id.n <= 64 ? id : STR(""), "The sandbox was not found", 0 });
@@ -72,8 +78,11 @@ void e2b_fail_gone(struct call *c, struct str id)
 
 void e2b_fail_closed(struct call *c, uint16_t port, const struct err *e)
 {
+    char id[ID_MAX];
+
+    id_show_plain(sandbox_view(c->sandbox).record->id, id);
     call_answer_as(c, 502, &proxy_problem,
-                   &(struct proxy_problem){ str_from(sandbox_view(c->sandbox).record->id),
+                   &(struct proxy_problem){ str_from(id),
                                             "The sandbox is running but port is not open", port });
 }
 

@@ -10,10 +10,12 @@ static void write_e2b_identity(struct json_writer *w, const struct e2b_shown *s,
 {
     const struct sandbox_record *r = s->record;
     const char *alias, *template = template_find_id(s->call->api, r, q, &alias);
+    char id[ID_MAX];
 
     json_field_text(w, "templateID", template);
     json_field_text(w, "alias", alias);
-    json_field_text(w, "sandboxID", r->id);
+    id_show_plain(r->id, id);
+    json_field_text(w, "sandboxID", id);
     json_field_text(w, "clientID", "sandboxer");
     json_field_text(w, "envdVersion", E2B_ENVD_VERSION);
 }
@@ -143,11 +145,12 @@ struct e2b_shown e2b_show(const struct call *c)
 static bool is_e2b_visible(struct call *c, bool paused_too)
 {
     enum sandbox_state s = sandbox_state(c->sandbox);
+    char id[ID_MAX];
 
     if (sandbox_state_usable(s) || (paused_too && s == SANDBOX_PAUSED))
         return true;
-    return call_fail_with(c, 404, "not_found", "sandbox %s is %s",
-                          sandbox_view(c->sandbox).record->id, sandbox_state_names[s]);
+    id_show_plain(sandbox_view(c->sandbox).record->id, id);
+    return call_fail_with(c, 404, "not_found", "sandbox %s is %s", id, sandbox_state_names[s]);
 }
 
 bool e2b_is_there(struct call *c)

@@ -91,11 +91,14 @@ static void list_e2b_snapshots(struct call *c)
     AUTO(snapshot_list_done) struct snapshot_list all = { 0 };
     struct snapshot_list_request q = { .api = c->api, .limit = LIST_DEFAULT };
     const char *next;
+    char sandbox[ID_MAX];
 
     if (call_query(c, "sandboxID", &q.sandbox) < 0 || call_query(c, "name", &q.name) < 0 ||
         call_query(c, "nextToken", &q.after) < 0 ||
         call_query_number(c, "limit", LIST_MAX, &q.limit) < 0)
         return;
+    if (id_read("sbx_", q.sandbox, sandbox))
+        q.sandbox = str_from(sandbox);
     if (!q.limit)
         q.limit = LIST_DEFAULT;
     snapshot_list_fill(c, &all);

@@ -163,13 +163,17 @@ static void check_coding(struct str in)
 }
 
 /* A name leads to a port of an id, or to ourselves, and never further than its first part. */
+/* An id is all that comes before the domain, or followed by a suffix. */
 static void check_domain(struct str in)
 {
     struct buf below AUTO(buf_done) = BUF_INIT(1 << 20);
+    const char *end = in.p + in.n - 15;
     struct domain_port p;
 
-    if (domain_read(in, STR("sandboxes.test"), &p) && p.id.p)
-        must(p.port && p.id.n && p.id.p > in.p && p.id.p + p.id.n + 15 == in.p + in.n);
+    if (domain_read(in, STR("sandboxes.test"), &p) && p.id.p) {
+        must(p.port && p.id.n && p.id.p > in.p && p.id.p + p.id.n <= end);
+        must(p.id.p + p.id.n == end || p.id.p[p.id.n] == '-');
+    }
     if (buf_add(&below, in) < 0 || buf_add(&below, STR(".evil.test")) < 0)
         return;
     must(!domain_read(buf_str(&below), STR("sandboxes.test"), &p));

@@ -5,6 +5,7 @@
 #include "harness/tap.h"
 
 #define DOMAIN STR("sandboxes.test")
+#define RANDOM "0123456789abcdefghjk"
 
 TEST(names_of_the_domain)
 {
@@ -12,9 +13,17 @@ TEST(names_of_the_domain)
         const char *host, *id; /* NULL: ours */
         unsigned port;
     } good[] = {
-        { "sandboxes.test", NULL, 0 },     { "api.sandboxes.test", NULL, 0 },
-        { "API.Sandboxes.TEST", NULL, 0 }, { "8080-sbx_4k7.sandboxes.test", "sbx_4k7", 8080 },
-        { "1-x.sandboxes.test", "x", 1 },  { "65535-sbx-4k7.sandboxes.test", "sbx-4k7", 65535 },
+        { "sandboxes.test", NULL, 0 },
+        { "api.sandboxes.test", NULL, 0 },
+        { "API.Sandboxes.TEST", NULL, 0 },
+        { "8080-sbx_4k7.sandboxes.test", "sbx_4k7", 8080 },
+        { "1-x.sandboxes.test", "x", 1 },
+        { "65535-sbx-4k7.sandboxes.test", "sbx-4k7", 65535 },
+        { "80-sbx" RANDOM ".sandboxes.test", "sbx" RANDOM, 80 },
+        { "80-sbx_" RANDOM "-client.sandboxes.test", "sbx_" RANDOM, 80 },
+        { "80-sbx" RANDOM "-client.sandboxes.test", "sbx" RANDOM, 80 },
+        { "80-sbx-" RANDOM "-client.sandboxes.test", "sbx-" RANDOM, 80 },
+        { "80-sbx-4k7-client.sandboxes.test", "sbx-4k7-client", 80 },
     };
 
     for (size_t i = 0; i < COUNT_OF(good); i++) {
