@@ -37,7 +37,8 @@ ssize_t backend_entry_read(struct str in, struct backend_entry *ret)
     *ret = (struct backend_entry){
         .size = v.size,
         .mtime_ns = v.mtime_ns,
-        .mode = v.mode,
+        .mode = v.mode & ((1u << CONTROL_TARGET_MODE) - 1),
+        .target_mode = v.mode >> CONTROL_TARGET_MODE,
         .uid = v.uid,
         .gid = v.gid,
         .nlink = v.nlink,

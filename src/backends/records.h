@@ -22,6 +22,7 @@ struct backend_entry {
     uint64_t size;
     int64_t mtime_ns;
     uint32_t mode, uid, gid, nlink;
+    uint32_t target_mode; /* of a link's final target, with START_RESOLVE; 0: dangling or unknown */
     struct str name, target; /* borrowed from the input */
     struct str attributes;   /* "user.NAME=VALUE", each ended by NUL; with START_ATTRIBUTES only */
 };

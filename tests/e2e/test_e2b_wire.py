@@ -655,10 +655,18 @@ def homes(c):
 def entries_of_links(c):
     with Served(c) as s:
         box = s.create(key_of(s))
-        box.run("sh", "-c", "mkdir d1; echo x > real; ln -s ../real d1/up; ln -s d1/up chain; ln -s nowhere dangling; ln -s round round; ln -s ./d1/../d1 to-dir; ln -s /proc/self/fd/0 odd")
-        for path, target in (("d1/up", "/home/user/real"), ("chain", "/home/user/real"), ("to-dir", "/home/user/d1"), ("to-dir/up", "/home/user/real"), ("dangling", None), ("round", None)):
+        box.run("sh", "-c", "mkdir d1; echo x > real; ln -s ../real d1/up; ln -s d1/up chain; ln -s nowhere dangling; ln -s round round; ln -s ./d1/../d1 to-dir; ln -s /dev/null odd")
+        file, directory, neither = "FILE_TYPE_FILE", "FILE_TYPE_DIRECTORY", "FILE_TYPE_UNSPECIFIED"
+        for path, target, kind in (("d1/up", "/home/user/real", file), ("chain", "/home/user/real", file), ("to-dir", "/home/user/d1", directory),
+                                   ("to-dir/up", "/home/user/real", file), ("dangling", None, neither), ("round", None, neither), ("odd", "/dev/null", neither)):
             entry = box.rpc(FILES + "Stat", {"path": path}).expect(200).json["entry"]
-            equal([entry["type"], entry["path"], entry.get("symlinkTarget")], ["FILE_TYPE_SYMLINK", f"/home/user/{path}", target], path)
+            equal([entry["type"], entry["path"], entry.get("symlinkTarget"), entry["permissions"][0]], [kind, f"/home/user/{path}", target, "L"], path)
+        listed = box.rpc(FILES + "ListDir", {"path": "."}).expect(200).json["entries"]
+        equal({e["name"]: e["type"] for e in listed if e["name"] in ("real", "d1", "chain", "to-dir", "dangling", "round")},
+              {"real": file, "d1": directory, "chain": file, "to-dir": directory, "dangling": neither, "round": neither}, "the types of a list")
+        moved = box.rpc(FILES + "Move", {"source": "chain", "destination": "moved"}).expect(200).json["entry"]
+        equal([moved["type"], moved["symlinkTarget"]], [file, "/home/user/real"], "a link that was moved")
+        box.run("mv", "moved", "chain")
         # What is listed through a link has the path that was asked for.
         listed = box.rpc(FILES + "ListDir", {"path": "to-dir"}).expect(200).json["entries"]
         equal([(e["path"], e["symlinkTarget"]) for e in listed], [("/home/user/to-dir/up", "/home/user/real")], "through a link")

@@ -7,6 +7,7 @@ an earlier version: the daemon serves them, and refuses by name what their PID 1
 UPGRADE_MAKE=NAME BUILD=... tests/e2e/test_upgrade.py writes states/NAME-CALLER.tar.xz with the programs of BUILD. Add one
 for each version that changes the schema or a format on disk, and keep the older ones."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -15,6 +16,7 @@ import subprocess
 
 from client import Client
 from daemon import Daemon
+from e2b import Served
 from harness import BUILD, PROGRAMS, REPO, check, equal, main, test, wait_for
 
 STATES = REPO / "tests/e2e/states"
@@ -104,12 +106,17 @@ else:
         (old / "sandboxer-init").chmod(0o755)
         return old
 
-    def start_with(d, programs):
-        mine, d.c.programs = d.c.programs, programs
+    @contextlib.contextmanager
+    def programs_of(c, programs):
+        mine, c.programs = c.programs, programs
         try:
-            d.start()
+            yield
         finally:
-            d.c.programs = mine
+            c.programs = mine
+
+    def start_with(d, programs):
+        with programs_of(d.c, programs):
+            d.start()
 
     @test
     def a_sandbox_of_an_earlier_version_is_taken_over(c):
@@ -141,6 +148,22 @@ else:
             d.works(other)
             d.destroy(other)
             d.destroy(box)
+
+    @test
+    def links_in_a_sandbox_of_an_earlier_version(c):
+        """Its PID 1 does not report what a link leads to: that is unknown, and everything else is as it was."""
+        with programs_of(c, old_programs(c)):
+            served = Served(c)
+        with served as s:
+            box = s.create(s.key()["E2B_API_KEY"])
+            box.run("sh", "-c", "mkdir d; echo x > d/file; ln -s d/file link")
+            for _ in range(2):
+                entries = box.rpc("filesystem.Filesystem/ListDir", {"path": "/home/user", "depth": 2}).expect(200).json["entries"]
+                told = [(e["path"], e["type"].removeprefix("FILE_TYPE_"), e["permissions"], e.get("symlinkTarget")) for e in entries if e["name"] in ("d", "file", "link")]
+                equal([t[:2] + t[3:] for t in told], [("/home/user/d", "DIRECTORY", None), ("/home/user/d/file", "FILE", None), ("/home/user/link", "UNSPECIFIED", "/home/user/d/file")], "entries")
+                equal([t[2][0] for t in told], ["d", "-", "L"], "their modes")
+                s.d.stop()
+                s.start()
 
 
 main()

@@ -6,11 +6,13 @@
 
 #include "base/rfc3339.h"
 
-static const char *entry_type_name(uint32_t mode)
+/* Of a link: the type of its final target, as envd reports it. */
+static const char *entry_type_name(const struct backend_entry *v)
 {
+    uint32_t mode = S_ISLNK(v->mode) ? v->target_mode : v->mode;
+
     return S_ISREG(mode)   ? "FILE_TYPE_FILE"
            : S_ISDIR(mode) ? "FILE_TYPE_DIRECTORY"
-           : S_ISLNK(mode) ? "FILE_TYPE_SYMLINK"
                            : "FILE_TYPE_UNSPECIFIED";
 }
 
@@ -55,7 +57,7 @@ void entry_write(struct json_writer *w, const struct shown_entry *s)
 
     json_begin_object(w);
     json_field_lossy(w, "name", v->name);
-    json_field_text(w, "type", entry_type_name(v->mode));
+    json_field_text(w, "type", entry_type_name(v));
     json_field_text(w, "path", s->path);
     snprintf(text, sizeof text, "%llu", (unsigned long long)v->size);
     json_field_text(w, "size", text);

@@ -44,15 +44,19 @@ static size_t read_user_xattrs(int dir, const char *path, char *room, size_t cap
     return n;
 }
 
-/* Resolves a link to the kernel's path of its target; 0: dangling, or without a path. */
-static ssize_t resolve_symlink(int dir, const char *path, char *room, size_t cap)
+/* Resolves a link to the kernel's path of its target, and to the target's mode; 0: dangling, or
+ * without a path. */
+static ssize_t resolve_symlink(int dir, const char *path, char *room, size_t cap,
+                               uint32_t *ret_mode)
 {
     AUTO_CLOSE int fd = openat(dir, path, O_PATH | O_CLOEXEC);
     char name[32];
+    struct stat st;
     ssize_t n;
 
-    if (fd < 0)
+    if (fd < 0 || fstat(fd, &st) < 0)
         return 0;
+    *ret_mode = st.st_mode;
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
     n = readlink(name, room, cap);
     return n > 0 && (size_t)n < cap && room[0] == '/' ? n : 0;
@@ -62,18 +66,20 @@ int file_record_read(int dir, const char *path, const char *name, uint32_t mode,
                      struct file_record *ret, struct err *e)
 {
     struct stat st;
+    uint32_t target_mode = 0;
     ssize_t n = 0;
 
     if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return err_sys(e, "reading the attributes of %s", name);
     if (S_ISLNK(st.st_mode))
-        n = mode & START_RESOLVE ? resolve_symlink(dir, path, ret->target, sizeof ret->target)
-                                 : readlinkat(dir, path, ret->target, sizeof ret->target);
+        n = mode & START_RESOLVE
+                ? resolve_symlink(dir, path, ret->target, sizeof ret->target, &target_mode)
+                : readlinkat(dir, path, ret->target, sizeof ret->target);
     ret->name = name;
     ret->head = (struct control_entry){
         .size = (uint64_t)st.st_size,
         .mtime_ns = (int64_t)st.st_mtim.tv_sec * NS_PER_S + st.st_mtim.tv_nsec,
-        .mode = st.st_mode,
+        .mode = st.st_mode | target_mode << CONTROL_TARGET_MODE,
         .uid = st.st_uid,
         .gid = st.st_gid,
         .nlink = (uint32_t)st.st_nlink,

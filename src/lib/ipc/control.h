@@ -371,14 +371,17 @@ _Static_assert(sizeof(struct control_procs) + CONTROL_PROCS_MAX * sizeof(struct 
 enum {
     CONTROL_ATTRIBUTES_MAX = 32 << 10,
     CONTROL_ATTRIBUTE_COUNT_MAX = 64, /* of a WRITE or UPLOAD */
+    CONTROL_TARGET_MODE = 16,         /* in control_entry.mode: the first bit of a target's */
 };
 
 /* Records of LIST and STAT on stdout: the struct, then name and link target without NUL, then
- * attributes, each ended by NUL. */
+ * attributes, each ended by NUL. Nothing says how long the struct is, so it cannot grow. */
 struct control_entry {
     uint64_t size;
     int64_t mtime_ns;
-    uint32_t mode, uid, gid, nlink;
+    uint32_t mode; /* st_mode, of 16 bits; above it, with START_RESOLVE, that of a link's final
+                      target; 0: dangling, or PID 1 is older than this */
+    uint32_t uid, gid, nlink;
     uint16_t name_len, link_len;
     uint32_t attributes_len;
 };

@@ -31,6 +31,24 @@ TEST(an_entry_is_taken_when_all_of_it_is_there)
     CHECK_INT(v.size, 5);
 }
 
+TEST(the_mode_of_a_target_is_beside_its_link_s)
+{
+    struct control_entry v = { .mode = 0120777u | 0100644u << CONTROL_TARGET_MODE, .name_len = 1 };
+    struct backend_entry entry;
+    char bytes[64];
+
+    memcpy(bytes, &v, sizeof v);
+    bytes[sizeof v] = 'l';
+    CHECK_INT(backend_entry_read((struct str){ bytes, sizeof v + 1 }, &entry), sizeof v + 1);
+    CHECK_INT(entry.mode, 0120777);
+    CHECK_INT(entry.target_mode, 0100644);
+    v.mode = 0120777; /* of an older PID 1 */
+    memcpy(bytes, &v, sizeof v);
+    CHECK_INT(backend_entry_read((struct str){ bytes, sizeof v + 1 }, &entry), sizeof v + 1);
+    CHECK_INT(entry.mode, 0120777);
+    CHECK_INT(entry.target_mode, 0);
+}
+
 TEST(a_change_with_and_without_a_name)
 {
     struct control_event v = { .mask = 2, .name_len = 3 };
