@@ -675,6 +675,24 @@ def entries_of_links(c):
 
 
 @test
+def lists_are_sorted_and_depth_first(c):
+    with Served(c) as s:
+        box = s.create(key_of(s))
+        box.run("sh", "-c", "mkdir -p t/b/y t/b/x/deep t/a-b t/.z t/c; touch t/b.txt t/a t/b/y/2 t/b/y/10 t/b/w t/é t/c/last; ln -s b t/link; mkdir t/c/shut; touch t/c/shut/in; chmod 0 t/c/shut")
+        whole = [".z", "a", "a-b", "b", "b/w", "b/x", "b/x/deep", "b/y", "b/y/10", "b/y/2", "b.txt", "c", "c/last", "c/shut", "link", "é"]
+        for depth in (0, 1, 2, 3, 9):
+            listed = box.rpc(FILES + "ListDir", {"path": "t", "depth": depth}).expect(200).json["entries"]
+            equal([e["path"] for e in listed], [f"/home/user/t/{p}" for p in whole if p.count("/") < max(depth, 1)], f"depth {depth}")
+        # A root, and more than one reading of a directory returns.
+        equal([e["path"] for e in box.rpc(FILES + "ListDir", {"path": "/", "depth": 1}).expect(200).json["entries"] if e["path"] in ("/dev", "/home", "/proc", "/tmp")],
+              ["/dev", "/home", "/proc", "/tmp"], "the root")
+        box.run("sh", "-c", "mkdir -p many/sub; cd many; for i in $(seq 3000); do : > n$i; : > sub/m$i; done")
+        listed = [e["path"].removeprefix("/home/user/many/") for e in box.rpc(FILES + "ListDir", {"path": "many", "depth": 2}).expect(200).json["entries"]]
+        names = sorted(f"{i}" for i in range(1, 3001))
+        equal(listed, [f"n{i}" for i in names] + ["sub"] + [f"sub/m{i}" for i in names], "many")
+
+
+@test
 def moves_that_fail(c):
     with Served(c) as s:
         box = s.create(key_of(s))

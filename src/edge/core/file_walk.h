@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists a directory inside a sandbox recursively to a depth: level by level, one list operation at
- * a time. */
+/* Lists a directory inside a sandbox recursively to a depth, one list operation at a time: each
+ * directory is sorted by the bytes of its names, and followed by what is in it. */
 #ifndef EDGE_CORE_FILE_WALK_H
 #define EDGE_CORE_FILE_WALK_H
 
@@ -10,7 +10,7 @@
 enum { FILE_WALK_MAX = 50000 }; /* entries */
 
 struct file_walk;
-struct file_place;
+struct file_level;
 
 /* A member of the call's state. */
 struct file_walk {
@@ -26,14 +26,18 @@ struct file_walk {
     struct call *call;
     /* private */
     struct file_take take_;
-    struct file_place *places_, **last_;
-    const char *root_, *paths_[2];
+    struct file_level *level_; /* the innermost one */
+    const char *paths_[2];
     size_t entries_;
 };
 
 /* The path is absolute and must stay valid as long as the call; depth 1 lists the directory
  * alone. */
 void file_walk_start(struct file_walk *w, struct call *c, const char *path, uint32_t depth);
+
+/* Copies records of START_LIST to the arena, sorted by the bytes of their names. False: malformed,
+ * or no room. */
+bool file_walk_sort(struct str in, struct arena *a, struct str *ret);
 
 /* --- entries in the formats of SDK clients --- */
 
