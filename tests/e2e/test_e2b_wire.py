@@ -210,16 +210,22 @@ def streams(c):
             *_, (flags, last) = frames(response)
             equal([flags, last["error"]["code"]], [2, "deadline_exceeded"], "the deadline")
         wait_for(lambda: not box.rpc("process.Process/List", {}).json["processes"], "it is ended")
-        # A sandbox that is killed breaks its streams off.
-        with box.start("sleep", "777") as response:
-            heard = frames(response)
-            next(heard)
-            s.ask("DELETE", f"/sandboxes/{box.id}", X_API_KEY=key).expect(204)
-            try:
-                rest = list(heard)
-                check(False, f"the stream ended in good order: {rest}")
-            except (http.client.IncompleteRead, ConnectionError, ValueError):
+        # A sandbox that is killed ends its streams: without a last frame and a last chunk, and without a reset.
+        box.run("mkdir", "w")
+        code = box.headers(**{"E2b-Sandbox-Port": "49999"})
+        with box.start("sleep", "777") as running, box.stream(FILES + "WatchDir", {"path": "w"}) as watching, \
+                s.open("POST", "/execute", b'{"code": "print(1, flush=True)\\nimport time\\ntime.sleep(777)"}', **code) as executing:
+            next(frames(running))
+            next(frames(watching))
+            while b"stdout" not in executing.readline():
                 pass
+            s.ask("DELETE", f"/sandboxes/{box.id}", X_API_KEY=key).expect(204)
+            for what, response in (("a process", running), ("a watch", watching), ("code", executing)):
+                try:
+                    rest = response.read()
+                    check(False, f"the stream of {what} has an end: {rest}")
+                except http.client.IncompleteRead as e:
+                    equal(e.partial, b"", f"what comes last of {what}")
         box.ask("GET", "/health").expect(502)
 
 

@@ -30,7 +30,7 @@ static int send_code_lines(struct code_run *r, struct str json_lines)
     return http_write(r->session.call->x, json_lines, NULL);
 }
 
-/* Without an end of the JSON the connection is cut. */
+/* Without an end of the JSON the connection is cut, or closed if the sandbox is gone. */
 static void stop_code_answer(struct code_run *r, enum code_stop why)
 {
     static const char ended[] = "{\"type\":\"error\",\"name\":\"SessionEnded\",\"value\":\"the "
@@ -40,6 +40,8 @@ static void stop_code_answer(struct code_run *r, enum code_stop why)
     if (why == CODE_COMPLETED ||
         (why == CODE_SESSION_ENDED && http_write(c->x, str_from(ended), NULL) >= 0))
         http_end(call_take_exchange(c));
+    else if (why == CODE_SANDBOX_LOST)
+        http_drop(call_take_exchange(c));
     else
         http_cut(call_take_exchange(c));
 }

@@ -138,8 +138,8 @@ static bool on_envd_process_output(struct watcher *w, int channel, struct str da
     return r == 0;
 }
 
-/* Ends the stream. If the sandbox ended first, closes the connection instead: the client then
- * queries the sandbox and finds that it is gone. */
+/* Ends the stream. If the sandbox ended first, closes the connection without its end instead: the
+ * client then queries the sandbox and finds that it is gone. */
 static void on_envd_process_ended(struct watcher *w, const struct backend_end *end)
 {
     struct envd_process_stream *t = process_stream_of(w);
@@ -147,7 +147,7 @@ static void on_envd_process_ended(struct watcher *w, const struct backend_end *e
 
     stop_process_stream(t);
     if (end->how == BACKEND_LOST)
-        http_cut(call_take_exchange(c));
+        http_drop(call_take_exchange(c));
     else if (end->how == BACKEND_TIMED_OUT)
         stream_end_with(c, "deadline_exceeded", "the process was killed at its timeout");
     else if (stream_send(c, write_process_end, end) >= 0)

@@ -233,7 +233,7 @@ static void on_watch_stream_ended(struct dir_watch *d, const struct err *e)
 
     stop_watch_stream(s);
     if (c->x && d->stood)
-        http_cut(call_take_exchange(c));
+        http_drop(call_take_exchange(c));
     else if (c->x && e)
         fail_watch_start(c, d, e);
     call_unref(c);

@@ -408,6 +408,17 @@ void http_cut(struct http_exchange *x)
     connection_kick(x->c);
 }
 
+void http_drop(struct http_exchange *x)
+{
+    if (!x->begun || !x->chunked || x->no_body) {
+        http_cut(x);
+        return;
+    }
+    x->close = true;
+    connection_send(x->c, NULL, 0);
+    finish_http_answer(x);
+}
+
 void http_fail(struct http_exchange *x, int status, struct str why)
 {
     AUTO(buf_done) struct buf out = BUF_INIT(H1_HEAD_MAX);

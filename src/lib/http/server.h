@@ -217,6 +217,11 @@ void http_fail(struct http_exchange *x, int status, struct str why);
 /* Closes the connection without an answer, even if a part of it was sent. */
 void http_cut(struct http_exchange *x);
 
+/* Sends what is queued and closes in good order, without the last chunk: for a stream whose source
+ * is gone, where a reset could overtake data or be taken for a failure of the network. A client
+ * still sees that the body is incomplete; where it could not (no chunks), this is http_cut(). */
+void http_drop(struct http_exchange *x);
+
 /* 101 with these fields and `Connection: upgrade`; from then on http_write() sends bytes as they
  * are, `piece` receives the input, http_body_pause/resume work, and http_end() closes in good
  * order. A body of the request must have been read before. With CONNECT the answer is 200. The

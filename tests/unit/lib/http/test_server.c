@@ -126,6 +126,13 @@ static void fail_late(struct http_exchange *x)
     http_fail(x, 500, STR("late"));
 }
 
+static void drop_late(struct http_exchange *x)
+{
+    CHECK_OK(http_begin(x, 200, NULL, 0, HTTP_UNKNOWN, &e), e);
+    CHECK_OK(http_write(x, STR("abc"), &e), e);
+    http_drop(x);
+}
+
 static void fail_early(struct http_exchange *x)
 {
     http_fail(x, 500, STR("it \"broke\""));
@@ -278,6 +285,7 @@ static const struct {
     { "/known", known },
     { "/short", too_short },
     { "/fail-late", fail_late },
+    { "/drop", drop_late },
     { "/fail", fail_early },
     { "/204", no_content },
     { "/upgrade", upgrade },
@@ -776,6 +784,41 @@ static int connect_tcp(const struct sockaddr_in *a)
     CHECK_INT(connect(fd, (const struct sockaddr *)a, sizeof(*a)), 0);
     CHECK_INT(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
     return fd;
+}
+
+/* Sends a request and reads to the end: 0, or the errno of the end. */
+static int ask_tcp(const struct sockaddr_in *a, struct str request, struct buf *in)
+{
+    int fd = connect_tcp(a), r = EAGAIN;
+    char piece[4096];
+    ssize_t n;
+
+    serving_put(fd, request);
+    for (int64_t deadline = clock_mono() + 10 * NS_PER_S; r == EAGAIN && clock_mono() < deadline;) {
+        CHECK_OK(loop_run_once(&serving_loop, NS_PER_MS, &e), e);
+        while ((n = read(fd, piece, sizeof(piece))) > 0)
+            CHECK(buf_add(in, (struct str){ piece, (size_t)n }) == 0);
+        r = n == 0 ? 0 : errno;
+    }
+    close(fd);
+    serving_turn();
+    return r;
+}
+
+TEST(a_stream_that_is_dropped_closes_in_good_order_and_has_no_end)
+{
+    AUTO(buf_done) struct buf in = BUF_INIT(4096), cut = BUF_INIT(4096), old = BUF_INIT(4096);
+    struct sockaddr_in a;
+
+    start((struct http_config){ 0 });
+    listen_tcp(&a);
+    CHECK_INT(ask_tcp(&a, STR(GET("/drop")), &in), 0);
+    check_has(buf_str(&in), "\r\n\r\n3\r\nabc\r\n");
+    CHECK(!has(buf_str(&in), "0\r\n\r\n"));
+    /* Where the end of the connection would be the end of the body, it is reset. */
+    CHECK_INT(ask_tcp(&a, STR(GET("/fail-late")), &cut), ECONNRESET);
+    CHECK_INT(ask_tcp(&a, STR("GET /drop HTTP/1.0\r\n\r\n"), &old), ECONNRESET);
+    serving_stop();
 }
 
 TEST(answered_connections_that_owe_a_body_make_room)
