@@ -856,7 +856,7 @@ def kept_watchers(c):
             return any(v["name"] == "e/f" for v in seen)
         wait_for(all_came, "events with entries")
         told = [(v["type"].removeprefix("EVENT_TYPE_"), v["name"], v.get("entry", {}).get("path"), v.get("entry", {}).get("size"), v.get("entry", {}).get("symlinkTarget")) for v in seen]
-        equal(told, [("CREATE", "e/g", "/tmp/d/e/g", "5", None), ("WRITE", "e/g", "/tmp/d/e/g", "5", None), ("CREATE", "link", "/tmp/d/link", "3", "/tmp/d/e/g"), ("REMOVE", "e/f", None, None, None)], "entries")
+        equal(told, [("CREATE", "e/g", "/tmp/d/e/g", "5", None), ("CHMOD", "e/g", "/tmp/d/e/g", "5", None), ("WRITE", "e/g", "/tmp/d/e/g", "5", None), ("CREATE", "link", "/tmp/d/link", "3", "/tmp/d/e/g"), ("REMOVE", "e/f", None, None, None)], "entries")
         equal([seen[0]["entry"]["metadata"], seen[0]["entry"]["name"]], [{"kind": "k"}, "g"], "all of it")
         one.rpc(service + "RemoveWatcher", {"watcherId": watcher}).expect(200)
         equal(one.rpc(service + "CreateWatcher", {"path": "/none"}).expect(404).json["code"], "not_found", "no such directory")
@@ -875,10 +875,13 @@ def watches(c):
             equal(next(heard)[1], {"start": {}}, "it stands")
             equal(next(heard)[1], {"keepalive": {}}, "a sign of life")
             box.ask("POST", "/files?path=w/f", b"123", Content_Type="application/octet-stream").expect(200)
-            told = [m["filesystem"] for m in itertools.islice((m for _, m in heard if "filesystem" in m), 2)]
+            told = [m["filesystem"] for m in itertools.islice((m for _, m in heard if "filesystem" in m), 3)]
             equal([(v["type"], v["name"], v["entry"]["path"], v["entry"]["size"]) for v in told],
-                  [(f"EVENT_TYPE_{kind}", "f", "/home/user/w/f", "3") for kind in ("CREATE", "WRITE")], "a new file")
+                  [(f"EVENT_TYPE_{kind}", "f", "/home/user/w/f", "3") for kind in ("CREATE", "CHMOD", "WRITE")], "a new file")
             equal(next(m for _, m in heard), {"keepalive": {}}, "another sign, and nothing else")
+            box.ask("POST", "/files?path=w/f", b"1234", Content_Type="application/octet-stream").expect(200)
+            equal(next(m["filesystem"]["type"] for _, m in heard if "filesystem" in m), "EVENT_TYPE_WRITE", "an overwrite")
+            equal(next(m for _, m in heard), {"keepalive": {}}, "a third sign, and nothing else")
 
 
 def link(box, path, operation, expires=None, user=""):

@@ -805,7 +805,7 @@ BOX_TEST(a_watch_tells_of_writes)
         uint32_t mask;
         const char *name;
     } wanted[] = {
-        { IN_CREATE, "f" }, { IN_MODIFY, "f" },      { IN_CLOSE_WRITE, "f" },
+        { IN_CREATE, "f" }, { IN_ATTRIB, "f" },      { IN_MODIFY, "f" },    { IN_CLOSE_WRITE, "f" },
         { IN_MODIFY, "f" }, { IN_CLOSE_WRITE, "f" }, { IN_CREATE, "last" },
     };
     static const char *const path[] = { "/tmp", NULL };

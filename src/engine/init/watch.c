@@ -236,8 +236,10 @@ static int handle_named_event(struct tree_watch *w, const struct inotify_event *
                 (struct watch_arrival){ v->cookie, kind == TEMPORARY_OF_NEW };
         return 0;
     }
-    if (a && a->is_new)
+    if (a && a->is_new) /* made, given its owner and mode, and written */
         r = write_watch_event(w, IN_CREATE, 0, dir, name, e);
+    if (a && a->is_new && r >= 0)
+        r = write_watch_event(w, IN_ATTRIB, 0, dir, name, e);
     if (a)
         return r < 0 ? r : write_watch_event(w, IN_MODIFY, 0, dir, name, e);
     r = write_watch_event(w, v->mask, v->cookie, dir, name, e);
