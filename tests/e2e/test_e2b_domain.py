@@ -205,13 +205,13 @@ def who_may_not_gets_nothing(c):
         box, other = s.create(key), s.create(key)
         serving(s, box)
         for token in ({}, {"X_Access_Token": other.token}, {"X_API_KEY": key}):
-            s.over("GET", at(8080, box), "/", **token).expect(401)
+            s.over("GET", at(8080, box), "/", **token).expect(403)
         # Nobody who comes by TLS is a user of this machine.
         for path in ("/v1/sandboxes", "/v1/tokens"):
             s.over("GET", "api", path).expect(401)
         # Only the holder of its token is told that a sandbox is not there.
         for token in ({}, {"X_Access_Token": box.token}):
-            equal(s.over("GET", "8080-sbx-nothing", "/", **token).expect(401).data, s.over("GET", at(8080, other), "/", **token).expect(401).data, f"with {token}")
+            equal(s.over("GET", "8080-sbx-nothing", "/", **token).expect(403).data, s.over("GET", at(8080, other), "/", **token).expect(403).data, f"with {token}")
         s.over("DELETE", "api", f"/sandboxes/{other.id}", X_API_KEY=key).expect(204)
         for port in (8080, 49983):
             s.over("GET", at(port, other), "/health", X_Access_Token=other.token).expect(502)

@@ -167,14 +167,14 @@ def paths_are_those_of_the_server_inside(c):
             for token in ({}, {"X-Access-Token": box.token}):
                 for port in ("8080", "49983", "49999", "x"):
                     answers = [raw(s.port, target, **{"E2b-Sandbox-Id": i, "E2b-Sandbox-Port": port, **token}) for i in (other.id, gone.id, nobody)]
-                    equal([answers[0][0], *answers[1:]], [401, answers[0], answers[0]], f"{target} at {port} with {token}")
+                    equal([answers[0][0], *answers[1:]], [403 if port in ("8080", "x") else 401, answers[0], answers[0]], f"{target} at {port} with {token}")
                 answers = [raw(s.port, target, f"8080-{i}.{DOMAIN}", **token) for i in (other.id, gone.id, nobody)]
-                equal([answers[0][0], *answers[1:]], [401, answers[0], answers[0]], f"{target} by name with {token}")
+                equal([answers[0][0], *answers[1:]], [403, answers[0], answers[0]], f"{target} by name with {token}")
         # What only we answer for has paths as we like them, and tells no secrets without a token.
         for port in ("49983", "49999"):
             equal(raw(s.port, "/a//b", **box.headers(**{"E2b-Sandbox-Port": port}))[0], 400, f"a path at {port}")
         for target in ODD:
-            equal(raw(s.port, target, **{**box.headers(**PORT), "X-Access-Token": "no"})[0], 401, f"{target} without a token")
+            equal(raw(s.port, target, **{**box.headers(**PORT), "X-Access-Token": "no"})[0], 403, f"{target} without a token")
         # Our own interface is nobody else's.
         for target in ("/v1/sandboxes", "/%76%31/sandboxes"):
             equal(raw(s.port, target, **box.headers(**PORT))[0], 401, target)
@@ -192,7 +192,8 @@ def who_may_not_gets_nothing(c):
         box, key = served(s)
         other = s.create(key)
         for token in ("", other.token, key):
-            box.ask("GET", "/", **{**PORT, "X-Access-Token": token}).expect(401)
+            refused = box.ask("GET", "/", **{**PORT, "X-Access-Token": token}).expect(403)
+            check(refused.json["code"] == 403 and "E2B-Traffic-Access-Token" in refused.json["message"], f"{refused}")
         equal(other.ask("GET", "/", **PORT).expect(502).json["sandboxId"], other.id, "whose port is closed")
         for port in ("0", "65536", "x"):
             box.ask("GET", "/", **{"E2b-Sandbox-Port": port}).expect(400)

@@ -146,7 +146,7 @@ def tokens_of_sandboxes(c):
         code = {"E2b-Sandbox-Port": "49999"}
         other = s.ask("POST", f"/v2/sandboxes/{two.id}/connect", {}, X_API_KEY=key).expect(200).json["trafficAccessToken"]
         own = s.ask("POST", f"/v2/sandboxes/{one.id}/connect", {}, X_API_KEY=key).expect(200).json["trafficAccessToken"]
-        for token, status in ((own, 200), (other, 401), ("", 401)):
+        for token, status in ((own, 200), (other, 403), ("", 403)):
             one.ask("GET", "/contexts", **{**code, "X-Access-Token": "", "E2B-Traffic-Access-Token": token}).expect(status)
         one.rpc("process.Process/List", {}, **{"X-Access-Token": own}).expect(401)
         one.ask("GET", "/nowhere", **code).expect(404)
@@ -803,6 +803,8 @@ def links(c):
                     link(one, "f", "read") + "&username=root", link(one, "g", "read").replace("path=g", "path=f"), "/files?path=f", "/files?path=f&signature=v1_"):
             plainly(s.ask("GET", bad), 401)
         equal(s.ask("GET", link(one, "f", "read", before)).json["message"], "signature is already expired", "why")
+        for bad in (link(one, "f", "read", before), link(one, "none", "read"), "/files?path=f"):
+            equal(sorted(s.ask("GET", bad).json), ["code", "message"], f"all of an error: {bad}")
         # With the header, it must be that sandbox's.
         plainly(s.ask("GET", link(one, "f", "read"), **{"E2b-Sandbox-Id": two.id}), 401)
 

@@ -136,7 +136,15 @@ static bool authenticate_sandbox_token(struct call *c)
     return is_sandbox_up(c, name) && sandbox_token_enter(c, holder);
 }
 
-/* --- services of other ports that the daemon provides --- */
+/* --- ports: services that the daemon provides, and servers inside --- */
+
+/* Answers like E2B's front, with the same bytes whether or not the sandbox exists. */
+static bool refuse_port(struct call *c)
+{
+    return call_fail_with(c, 403, "denied",
+                          "send E2B-Traffic-Access-Token or X-Access-Token with the token from the "
+                          "answer to create or connect");
+}
 
 static bool authenticate_port_token(struct call *c)
 {
@@ -149,8 +157,7 @@ static bool authenticate_port_token(struct call *c)
     if (!holder)
         holder = sandbox_token_holder(c->api, id, call_header(c, "X-Access-Token"));
     if (!holder)
-        return call_refuse(c, "send E2B-Traffic-Access-Token or X-Access-Token with the "
-                              "token from the answer to create or connect");
+        return refuse_port(c);
     return is_sandbox_up(c, name) && sandbox_token_enter(c, holder);
 }
 
@@ -381,9 +388,11 @@ static const struct route *const plane_tables[] = { routes_e2b,           routes
                                  *const code_tables[] = { routes_e2b_code, NULL };
 
 /* First segments that only E2B uses: unknown paths below them get an error in E2B's format. */
-static const char *const plane_prefixes[] = { "v2",      "v3",        "sandboxes", "templates",
-                                              "secrets", "snapshots", "volumes",   "volumecontent",
-                                              "teams",   NULL };
+static const char *const plane_prefixes[] = {
+    "v2",        "v3",      "sandboxes", "templates",     "secrets",
+    "snapshots", "volumes", "teams",     "api-keys",      "access-tokens",
+    "admin",     "nodes",   "health",    "volumecontent", NULL
+};
 
 const struct dialect e2b_dialect = { .name = "e2b",
                                      .client = "e2b",
@@ -411,7 +420,7 @@ const struct dialect e2b_files_dialect = { .name = "e2b files",
                                            .tables = files_tables,
                                            .guards = e2b_guard_rows,
                                            .authenticate = authenticate_token_or_link,
-                                           .fail = e2b_fail };
+                                           .fail = envd_fail };
 
 const struct dialect envd_files_dialect = { .name = "envd files",
                                             .client = "e2b",
@@ -419,7 +428,7 @@ const struct dialect envd_files_dialect = { .name = "envd files",
                                             .tables = files_tables,
                                             .guards = e2b_guard_rows,
                                             .authenticate = authenticate_token_or_link,
-                                            .fail = e2b_fail };
+                                            .fail = envd_fail };
 
 const struct dialect envd_rpc_dialect = { .name = "envd rpc",
                                           .client = "e2b",
@@ -436,7 +445,7 @@ const struct dialect envd_dialect = { .name = "envd",
                                       .tables = envd_tables,
                                       .guards = e2b_guard_rows,
                                       .authenticate = authenticate_sandbox_token,
-                                      .fail = e2b_fail };
+                                      .fail = envd_fail };
 
 const struct dialect e2b_code_dialect = { .name = "e2b code interpreter",
                                           .client = "e2b",

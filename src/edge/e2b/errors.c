@@ -18,7 +18,7 @@ struct e2b_problem {
 static const struct json_field problem_fields[] = {
     { "code", JSON_KIND_INT, JSON_AT(struct e2b_problem, code) },
     { "message", JSON_KIND_TEXT, JSON_AT(struct e2b_problem, message), .required = true },
-    { "error_code", JSON_KIND_TEXT, JSON_AT(struct e2b_problem, error_code), .required = true },
+    { "error_code", JSON_KIND_TEXT, JSON_AT(struct e2b_problem, error_code), .optional = true },
 };
 static const struct json_shape e2b_problem = { NULL, JSON_FIELDS(problem_fields) };
 
@@ -41,6 +41,13 @@ void e2b_fail(struct call *c, const struct err *e, int status, const char *code)
     answer_problem(
         c, answered, &e2b_problem,
         &(struct e2b_problem){ answered, e->msg, answered == status ? code : "unauthenticated" });
+}
+
+void envd_fail(struct call *c, const struct err *e, int status, const char *code)
+{
+    int answered = envd_status(c, status);
+
+    answer_problem(c, answered, &e2b_problem, &(struct e2b_problem){ answered, e->msg, NULL });
 }
 
 static void write_bad_gateway(struct json_writer *w, const char *name, const void *problem)

@@ -40,6 +40,8 @@ void e2b_upload_token(const struct api *a, const char *build, const char *hash,
 /* --- errors.c --- */
 /* {"code": STATUS, "message": …} */
 void e2b_fail(struct call *c, const struct err *e, int status, const char *code);
+/* The same without a name for programs, as envd answers about files. */
+void envd_fail(struct call *c, const struct err *e, int status, const char *code);
 /* The same in Connect's format. */
 void rpc_fail_call(struct call *c, const struct err *e, int status, const char *code);
 struct rpc_problem {

@@ -95,9 +95,11 @@ static bool begins_with_v1(const char *path)
 
 static bool is_plane_path(const struct url_path *p)
 {
-    static const char *const words[] = { "v2",        "v3",      "sandboxes",
-                                         "templates", "teams",   "secrets",
-                                         "snapshots", "volumes", "volumecontent" };
+    static const char *const words[] = {
+        "v2",        "v3",      "sandboxes",     "templates", "teams",         "secrets",
+        "snapshots", "volumes", "volumecontent", "api-keys",  "access-tokens", "admin",
+        "nodes",     "health"
+    };
 
     for (size_t i = 0; i < COUNT_OF(words); i++)
         if (begins_with_word(p, words[i]))
