@@ -745,6 +745,24 @@ def times(c):
         equal(left(box), before, "it is not shortened")
         s.ask("POST", f"/sandboxes/{box}/timeout", {"timeout": 60}, **mine).expect(204)
         check(left(box) < 200, f"set to less: {left(box)} s")
+        # More than a create may ask for is refused in the same way.
+        for body, path in (({"templateID": "base", "timeout": 31 * 86400}, "/v2/sandboxes"), ({"timeout": 31 * 86400}, f"/sandboxes/{box}/timeout")):
+            answer = s.ask("POST", path, body, **mine)
+            plainly(answer, 400)
+            check("is more than the" in answer.json["message"], f"{answer}")
+        check(left(box) < 200, f"as it was: {left(box)} s")
+
+
+@test
+def a_timeout_of_zero_is_now(c):
+    with Served(c) as s:
+        mine = {"X_API_KEY": key_of(s)}
+        killed, paused = (s.ask("POST", "/v2/sandboxes", {"templateID": "base", "autoPause": auto}, **mine).expect(201).json["sandboxID"] for auto in (False, True))
+        for box in (killed, paused):
+            s.ask("POST", f"/sandboxes/{box}/timeout", {"timeout": 0}, **mine).expect(204)
+        wait_for(lambda: s.ask("GET", f"/sandboxes/{killed}", **mine).status == 404, "one is killed")
+        wait_for(lambda: s.ask("GET", f"/sandboxes/{paused}", **mine).expect(200).json["state"] == "paused", "the other is paused")
+        s.ask("POST", f"/v2/sandboxes/{paused}/connect", {"timeout": 60}, **mine).expect(201)
 
 
 # Ten hundredths of a processor, used by processes that end unseen; the kernel itself uses next to nothing.

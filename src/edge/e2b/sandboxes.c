@@ -3,6 +3,7 @@
 #include "edge/e2b/internal.h"
 #include "edge/core/operation.h"
 #include "base/clock.h"
+#include "base/units.h"
 
 static void show_e2b_sandbox(struct call *c)
 {
@@ -41,12 +42,27 @@ static bool read_time(struct call *c, struct time_request *q)
     return e2b_read_body(c, time_fields, COUNT_OF(time_fields), q);
 }
 
-/* Sets the timeout from now on, longer or shorter than before; 0 ends the sandbox at once. */
+/* As for create. Returns false after it has answered the call. */
+static bool is_timeout_allowed(struct call *c, int64_t timeout_s)
+{
+    const struct sandbox_record *r = sandbox_view(c->sandbox).record;
+    char asked[48], most[48];
+
+    if (timeout_s * NS_PER_S <= r->ttl_max_ns)
+        return true;
+    units_show_duration(timeout_s * NS_PER_S, asked);
+    units_show_duration(r->ttl_max_ns, most);
+    return call_fail_with(c, 400, "invalid", "timeout: %s is more than the %s that %s allows",
+                          asked, most, r->profile);
+}
+
+/* Sets the timeout from now on, longer or shorter than before; 0 ends or pauses the sandbox at
+ * once. */
 static void set_e2b_timeout(struct call *c)
 {
     struct time_request q;
 
-    if (read_time(c, &q) && e2b_is_running(c))
+    if (read_time(c, &q) && e2b_is_running(c) && is_timeout_allowed(c, q.timeout_s))
         sandbox_set_ttl(c->sandbox, &c->caller.actor, q.timeout_s * NS_PER_S,
                         call_sandbox_op(c, call_settle_op));
 }
