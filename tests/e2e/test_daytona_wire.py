@@ -74,6 +74,26 @@ def keys(c):
 
 
 @test
+def a_name_that_starts_an_id_is_a_name(c):
+    """Names are chosen freely: one that begins like the id of another sandbox never stands for that one."""
+    with Served(c) as s:
+        key = key_of(s)
+        victim, other = s.create(key), s.create(key)
+        for name in (victim.id[4:9], victim.id[4], victim.id[4:-1], "sbx"):
+            for method, path in (("GET", ""), ("POST", "/stop"), ("DELETE", "")):
+                plainly(s.api(method, f"sandbox/{name}{path}", key=key), 404)
+            plainly(s.api("POST", f"toolbox/{name}/process/execute", {"command": "id"}, key=key), 404)
+            named = s.create(key, name=name)
+            equal(s.api("GET", f"sandbox/{name}", key=key).expect(200).json["id"], named.id, "by its name")
+            named.run("touch /tmp/mine")
+            equal(s.api("POST", f"toolbox/{name}/process/execute", {"command": "ls /tmp"}, key=key).expect(200).json["result"].strip(), "mine", "what is in it")
+            s.api("DELETE", f"sandbox/{name}", key=key).expect(200)
+            wait_for(lambda named=named: s.api("GET", f"sandbox/{named.id}", key=key).status == 404, "it is gone")
+        for box in (victim, other):
+            equal(s.api("GET", f"sandbox/{box.id}", key=key).expect(200).json["state"], "started", "those that were not meant")
+
+
+@test
 def what_is_malformed(c):
     with Served(c) as s:
         key = key_of(s)
