@@ -284,7 +284,7 @@ const steps = {
         await s.files.makeDir('watched');
         const w = await s.files.watchDir('watched', (e) => { seen.push(`${e.type} ${e.name}`); });
         await s.files.write('watched/f', '1');
-        for (const e of ['create f', 'write f']) await until(() => seen.includes(e), `${e} in ${seen}`);
+        for (const e of ['create f', 'chmod f', 'write f']) await until(() => seen.includes(e), `${e} in ${seen}`);
         await s.files.write('watched/old', '1');
         await until(() => seen.includes('write old'), `write old in ${seen}`);
         seen.length = 0;
@@ -441,6 +441,51 @@ for (const [name, step] of Object.entries(steps)) {
     await step().then(() => say('pass'), (e) => say('fail', `${e.constructor.name}: ${e.message}`.slice(0, 800)));
 }
 for (const id of boxes) await Sandbox.kill(id).catch(() => {});
+process.exit(0);
+"""
+
+# What SDKs of all versions depend on in detail.
+DETAILS = r"""
+import { Sandbox, TimeoutError, SandboxNotFoundError } from 'e2b';
+const assert = (what, why) => { if (!what) throw new Error(why); };
+const equal = (a, b, why = '') => assert(JSON.stringify(a) === JSON.stringify(b), `${why} ${JSON.stringify(a)} is not ${JSON.stringify(b)}`);
+const failure = (promise) => promise.then(() => null, (e) => e);
+const until = async (what, why) => { for (let i = 0; i < 1600; i++) { if (await what()) return; await new Promise((r) => setTimeout(r, 25)); } throw new Error(`never: ${why}`); };
+let s;
+const steps = {
+    'Sandbox.create (its id)': async () => { s = await Sandbox.create(); assert(/^sbx[0-9a-z]{20}$/.test(s.sandboxId), s.sandboxId); },
+    'files.list (links)': async () => {
+        await s.commands.run('mkdir l && cd l && mkdir dir && echo x > file && ln -s file to-file && ln -s dir to-dir');
+        equal((await s.files.list('l')).map((e) => [e.name, e.type]), [['dir', 'dir'], ['file', 'file'], ['to-dir', 'dir'], ['to-file', 'file']]);
+    },
+    'files.list (order)': async () => {
+        await s.commands.run('mkdir -p o/b/y o/a && touch o/b/x o/b.txt o/a/z');
+        equal((await s.files.list('o', { depth: 3 })).map((e) => e.path.slice('/home/user/o/'.length)), ['a', 'a/z', 'b', 'b/x', 'b/y', 'b.txt']);
+    },
+    'files.watchDir (a new file)': async () => {
+        const seen = [];
+        await s.files.makeDir('w');
+        const w = await s.files.watchDir('w', (e) => { seen.push(e.type); });
+        await s.files.write('w/f', '1');
+        await until(() => seen.length >= 3, `three events in ${seen}`);
+        equal(seen, ['create', 'chmod', 'write']);
+        await w.stop();
+    },
+    'setTimeout(0)': async () => { const t = await Sandbox.create(); await t.setTimeout(0); await until(async () => !(await t.isRunning()), 'it has ended'); },
+    'Sandbox.kill (a command runs)': async () => {
+        const ends = await Promise.all(Array.from({ length: 5 }, async () => {
+            const t = await Sandbox.create(), c = await t.commands.run('echo up; sleep 777', { background: true }), e = failure(c.wait());
+            assert(await t.kill(), 'killed');
+            return e;
+        }));
+        for (const e of ends) assert(e instanceof TimeoutError, `${e?.constructor.name}: ${e?.message}`);
+    },
+    'Sandbox.kill (nobody)': async () => { equal([await s.kill(), await s.kill()], [true, false]); assert(await failure(s.getInfo()) instanceof SandboxNotFoundError, 'it is there'); },
+};
+for (const [name, step] of Object.entries(steps)) {
+    const say = (how, why) => console.log(JSON.stringify({ step: name, how, why }));
+    await step().then(() => say('pass'), (e) => say('fail', `${e.constructor.name}: ${e.message}`.slice(0, 800)));
+}
 process.exit(0);
 """
 

@@ -10,12 +10,12 @@ import os
 
 from daemon import DRIVER
 from e2b import Served
-from e2b_story import BUILD, CODE, STORY, import_base
+from e2b_story import BUILD, CODE, DETAILS, STORY, import_base
 from harness import check, equal, main, test, wait_for
 from mcp import script
 from npm import modules, tell
 
-NEWEST, OLDER = ("e2b@2.51.0",), ("e2b@2.50.0",)
+NEWEST, OLDER, OLDEST = ("e2b@2.51.0",), ("e2b@2.50.0",), ("e2b@2.34.0",)
 CLI, INTERPRETER = ("@e2b/cli@2.19.0",), ("@e2b/code-interpreter@2.8.0",)
 INSTALL_SECONDS = 170
 SLOW = {"seconds": 400}
@@ -39,6 +39,18 @@ def the_newest_sdk(c):
 @test(**ROOT)
 def an_older_sdk(c):
     play(c, OLDER, "big")
+
+
+@test(**SLOW)
+def what_sdks_depend_on(c):
+    """Kills, links, lists and watches, with the newest SDK and one that takes entries of links as they are."""
+    for packages in (NEWEST, OLDEST):
+        place = modules(packages, INSTALL_SECONDS)
+        with Served(c, name=packages[0].replace("@", "-")) as s:
+            (c.dir / "node_modules").unlink(missing_ok=True)
+            said = script(c, place, "details.mjs", DETAILS, [], HOME=str(c.home), **s.key())
+            check(len(said) == 7, f"only {len(said)} steps were taken")
+            tell(said)
 
 
 @test(**SLOW)
