@@ -25,7 +25,7 @@ struct doors {
  * file of ours. -ERR_CONFLICT names what is in its place. Changes nothing. */
 int doors_check_path(const char *path, struct err *e);
 /* Whether a daemon can listen on its unix socket and its TCP addresses: -ERR_BUSY if another program
- * does. What systemd hands over is taken as it is. Not while a daemon of ours listens there. */
+ * does. Descriptors of systemd are taken as they are. Not while a daemon of ours listens there. */
 int doors_check_free(const struct config *c, struct err *e);
 /* Whether a running daemon holds the path of the unix socket. */
 bool doors_held(const struct config *c);

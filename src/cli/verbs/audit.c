@@ -165,7 +165,7 @@ const struct verb verb_audit_verify = {
             "sandboxes as far as the chain names their lines; for administrators. With\n"
             "sandboxes: their egress logs. The first bad record of each chain comes first: what\n"
             "is changed, missing, inserted, out of order or cut off, and its sequence number and\n"
-            "time. What retention removed is no damage.\n"
+            "time. Records that retention removed are no damage.\n"
             "\n"
             "A log that `egress log ID -o json` or the state directory gave can be checked\n"
             "anywhere with --file: its lines are linked to each other, but without the daemon's\n"

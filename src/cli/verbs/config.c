@@ -86,7 +86,7 @@ const struct verb verb_config_show = {
     .name = "config show",
     ARGUMENTS("[FILE]", 0, 1, COMPLETE_FILE),
     .summary = "print the configuration in force, and where each value comes from",
-    .text = "What a daemon that is started now would use; FILE instead of the usual files.\n"
+    .text = "The settings of a daemon that is started now; FILE instead of the usual files.\n"
             "A value without a source is the default.\n"
             "\n"
             "  sandboxer config show\n",

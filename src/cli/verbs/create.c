@@ -175,7 +175,7 @@ const struct verb verb_create = {
     .name = "create",
     .summary = "create a sandbox and wait until it is ready",
     .text = "Without --profile it has profile.sandbox-canary: small, to try things out.\n"
-            "As shipped, that ends after 5 minutes without use, whatever --ttl says, and after\n"
+            "As shipped, that ends after 5 minutes without use, with any --ttl, and after\n"
             "15 minutes without --ttl. For one that stays until the time of --ttl, choose\n"
             "--profile base. EXPIRES is when it ends if it is not used.\n"
             "\n"

@@ -26,7 +26,7 @@ struct learn_options {
 static const struct option_spec learn_options[] = {
     { "ceiling", 0, "REACH",
       "how far COMMAND may reach while it is recorded: public, every public destination (default: "
-      "what --allow and --policy allow; asks on a terminal if there are none)",
+      "the hosts of --allow and --policy; without these, asks on a terminal)",
       AT(ceiling), .words = "public" },
     NETWORK_OPTION_ROWS(struct learn_options, run.network),
     { "write", 0, "FILE", "write the policy to FILE, which must not exist, or be that of --policy",

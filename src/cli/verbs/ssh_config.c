@@ -45,7 +45,7 @@ const struct verb verb_ssh_config = {
     .summary = "print an ssh configuration for all sandboxes",
     .text = "Lines for ~/.ssh/config, good for every sandbox of this daemon, also later ones:\n"
             "ssh, scp, sftp, rsync, git and editors reach a sandbox by its id then, or by sbx-\n"
-            "and what follows the underscore in it. Makes a key for you if there is none yet. A\n"
+            "and what follows the underscore in it. Makes a key for you if you have none. A\n"
             "daemon that SANDBOXER_STATE, SANDBOXER_SOCKET or SANDBOXER_URL names is named in\n"
             "them.\n"
             "\n"

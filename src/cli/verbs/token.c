@@ -37,7 +37,7 @@ struct token_options {
 #define AT(member) .at = offsetof(struct token_options, member)
 
 static const struct option_spec create_options[] = {
-    { "verb", 0, "VERB", "what it may do; can be repeated (default: everything but admin)",
+    { "verb", 0, "VERB", "an operation that it allows; can be repeated (default: all but admin)",
       .kind = OPTION_LIST, AT(verbs), .member = "verbs",
       .words = "read create exec files extend destroy admin" },
     { "label", 'l', "KEY=VALUE", "only for sandboxes with this label; can be repeated",

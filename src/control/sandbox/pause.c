@@ -82,7 +82,7 @@ static int64_t find_time_left(const struct sandbox *s, const struct sandbox_reco
     return r->deadline_ns > now ? r->deadline_ns - now : NS_PER_S;
 }
 
-/* What find_time_left() leaves a sandbox whose time is over. */
+/* find_time_left() leaves a sandbox in this state when its time is over. */
 bool sandbox_timed_out(const struct sandbox *s)
 {
     return s->record.state == SANDBOX_PAUSED && s->detail.has_paused &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The last sync of a sandbox that is about to be destroyed, and the changes of its workspace that
- * this sync does not bring to the host. Where nobody has asked for a sync (DESTROY_COMPARE, or
+ * this sync does not bring to the host. Where no caller asked for a sync (DESTROY_COMPARE, or
  * workspace.at_end of its request), both sides are only compared, after its programs were ended, and
  * each change is left.
  *

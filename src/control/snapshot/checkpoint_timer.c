@@ -24,7 +24,7 @@ static void schedule_checkpoint(struct sandbox *s, int64_t in_ns)
                      NULL);
 }
 
-/* What fails now may succeed the next time: a capture by others is over, or there is room. */
+/* A failed checkpoint may succeed the next time: a capture by others is over, or there is room. */
 static void on_checkpoint_tick_done(struct checkpoint_op *op, int r, const struct err *e)
 {
     struct checkpoint_tick *t = container_of(op, struct checkpoint_tick, op);

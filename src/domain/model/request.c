@@ -129,7 +129,7 @@ const struct json_field create_request_fields[] = {
     { "ttl", JSON_KIND_DURATION, AT(ttl_ns), .min = 1000000000, .max = INT64_C(31536000000000000),
       .doc = "Time to live, at most the profile's maximum." },
     { "on_timeout", JSON_KIND_ENUM, AT(on_timeout), .names = request_end_names,
-      .doc = "What happens at the end of its time to live: destroy (the default), or pause." },
+      .doc = "The end of its time to live: destroy (the default), or pause." },
     { "checkpoint_every", JSON_KIND_DURATION, AT(checkpoint_ns), .min = INT64_C(5000000000),
       .max = INT64_C(86400000000000), .optional = true,
       .doc = "Interval of checkpoints of its files, taken when they have changed; default: none." },

@@ -29,7 +29,7 @@ enum workspace_access { ASK_ACCESS_PROFILE, ASK_ACCESS_NONE, ASK_ACCESS_RO, ASK_
 
 enum request_end { ASK_END_USUAL, ASK_END_DESTROY, ASK_END_PAUSE }; /* usual: destroy */
 
-/* What becomes of changes of the workspace at an end that no caller gave a sync for. Usual: sync. */
+/* Changes of the workspace at an end for which no caller asked for a sync. Usual: sync. */
 enum at_end { AT_END_USUAL, AT_END_SYNC, AT_END_KEEP };
 
 enum mount_access { MOUNT_ACCESS_DEFAULT, MOUNT_ACCESS_RO, MOUNT_ACCESS_RW }; /* default: ro */

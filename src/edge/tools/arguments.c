@@ -150,8 +150,7 @@ static const struct json_field exec_out[] = {
     { "duration_ms", JSON_KIND_INT, AT(duration_ms), .required = true,
       .doc = "Duration in milliseconds." },
     { "hint", JSON_KIND_TEXT, AT(hint),
-      .doc = "What has changed in the user's directory since it was copied, and is not in the "
-             "sandbox." },
+      .doc = "Changes in the user's directory since it was copied that are not in the sandbox." },
 };
 static const struct json_shape executed_result = { NULL, JSON_FIELDS(exec_out) };
 
@@ -247,7 +246,7 @@ static const struct json_field sync_out[] = {
       .doc = "Those that stay come first." },
     { "more", JSON_KIND_UINT, AT(more), .required = true,
       .doc = "Number of changes that are not in the list." },
-    { "hint", JSON_KIND_TEXT, AT(hint), .doc = "What to do about those that stay." },
+    { "hint", JSON_KIND_TEXT, AT(hint), .doc = "The remedy for changes that stay." },
 };
 static const struct json_shape synced_result = { NULL, JSON_FIELDS(sync_out) };
 

@@ -6,7 +6,7 @@
 
 #include "edge/tools/tools.h"
 
-/* `hint`: what differs, on the arena of the request; NULL: nothing does, or the sandbox has no
+/* `hint`: the differences, on the arena of the request; NULL: there are none, or the sandbox has no
  * copy. */
 typedef void mcp_looked_fn(struct mcp_request *r, const struct json *v, const char *hint);
 

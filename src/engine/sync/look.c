@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What has changed on the host since the last common state, without the sandbox's side. */
+/* The changes on the host since the last common state, without the sandbox's side. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>

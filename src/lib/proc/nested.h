@@ -13,8 +13,8 @@
 int nested_check(pid_t pid, struct err *e);
 
 /* The same of the process that connected a unix socket, `pid` by the socket's credentials. -ERR_DENIED
- * if it has ended, since another process may have its number. A kernel before Linux 6.5 cannot tell:
- * there the number is believed, which is wrong only if the process left its connection to another
+ * if it has ended, since another process may have its number. A kernel before Linux 6.5 does not
+ * report that: there the number is believed, which is wrong only if the process left its connection to another
  * one, ended, and a process outside of every sandbox was given the number. */
 int nested_check_peer(int sock, pid_t pid, struct err *e);
 
