@@ -117,7 +117,7 @@ def verify_looks_at_every_layer(c):
         box = d.create(image="box:1")
         root(d, box, CHANGE)
         snap = snapshot(d, box, name="one")["snapshot_id"]
-        first = cli.json("snapshots", "verify", "one")
+        first = cli.json("snapshots", "verify", snap)
         equal((first["snapshot_id"], first["layers"], first["first_time"]), (snap, 5, 1), "the first time")
         check(first["bytes"] > 0, f"{first}")
         again = cli.json("snapshots", "verify", snap)
@@ -128,7 +128,7 @@ def verify_looks_at_every_layer(c):
         # The image's layers are a part of it.
         name = next(n for n in layers(d) if (d.state / "storage/layers" / n / "fs/etc/marker").exists())
         damage(d, name, "etc/marker")
-        for what in (("image", "verify", "box:1"), ("snapshots", "verify", "one")):
+        for what in (("image", "verify", "box:1"), ("snapshots", "verify", snap)):
             check(name[:19] in cli(*what).expect(4, says="is damaged").notes, "the layer is named")
 
 
@@ -155,9 +155,9 @@ def damage_is_seen_after_a_restart(c):
         equal(d.api.post(f"/v1/snapshots/{good}/verify").expect(409, code="conflict").json["code"], "conflict", "over HTTP")
         # Nothing that is damaged is told as exported, nor committed.
         target = c.dir / "file"
-        cli("snapshots", "export", "above", target).expect(4, says="damaged")
+        cli("snapshots", "export", above, target).expect(4, says="damaged")
         check(not target.exists(), "a file of a damaged snapshot is there")
-        cli("snapshots", "export", "alone", target).expect(0)
+        cli("snapshots", "export", alone, target).expect(0)
         damage(d, bottom)  # the same bit again
         for snap in (good, above):
             cli("snapshots", "verify", snap).expect(0)

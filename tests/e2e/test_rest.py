@@ -284,7 +284,8 @@ OWN_MEMBERS = {
         "provider": "the interface's name for REST's extension", "provider_version": "of the backend, not of a sandbox",
     },
     "sandbox_destroy": {"kept_snapshot": "REST has it in the object `kept`, with reason and time"},
-    "sandbox_exec": {"duration_ms": "of the call, which a client of REST measures itself"},
+    "sandbox_exec": {"duration_ms": "of the call, which a client of REST measures itself",
+                     "hint": "changes on the host since the copy of a session's workspace, which REST has none of"},
     "sandbox_install": {"duration_ms": "of the call, which a client of REST measures itself"},
     "sandbox_list": {"provider_version": "of the backend, not of a sandbox", "sandboxes.provider": "REST's extension",
                      "next_cursor": "the protocol's name for a cursor; REST calls it next"},
@@ -490,7 +491,7 @@ def a_watch_tells_changes(c):
             event = json.loads(answer.readline())
             seen.append((event["event"], event["name"]))
         # Of the temporaries that become the file nothing is told.
-        equal([k for i, k in enumerate(seen) if k != (seen[i - 1] if i else None)], [("create", "w"), ("modify", "w"), ("move", "w"), ("move", "v")], "what is told, of each run of the same")
+        equal([k for i, k in enumerate(seen) if k != (seen[i - 1] if i else None)], [("create", "w"), ("attrib", "w"), ("modify", "w"), ("move", "w"), ("move", "v")], "what is told, of each run of the same")
         connection.close()
 
 
