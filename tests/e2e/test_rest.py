@@ -286,7 +286,7 @@ OWN_MEMBERS = {
     "sandbox_destroy": {"kept_snapshot": "REST has it in the object `kept`, with reason and time"},
     "sandbox_exec": {"duration_ms": "of the call, which a client of REST measures itself",
                      "hint": "changes on the host since the copy of a session's workspace, which REST has none of"},
-    "sandbox_install": {"duration_ms": "of the call, which a client of REST measures itself"},
+    "sandbox_install": {"duration_ms": "of the call, which a client of REST measures itself", "hint": "as of sandbox_exec"},
     "sandbox_list": {"provider_version": "of the backend, not of a sandbox", "sandboxes.provider": "REST's extension",
                      "next_cursor": "the protocol's name for a cursor; REST calls it next"},
 }
