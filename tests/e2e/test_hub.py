@@ -147,10 +147,11 @@ def deny(d, box, host):
 
 
 def denied(hub):
-    """What the hub knows to be denied: sandbox and host, each once."""
+    """What the hub knows to be denied: sandbox and host, each once, although deny() may have asked twice: a decision of a
+    worker whose daemon was killed is on record, and its answer may be lost."""
     with hub.lock:
-        return sorted({e["id"]: (e["subject"], e["data"]["detail"]["dst_endpoint"]["hostname"]) for e in hub.taken
-                       if e["type"] == "dev.sandboxer.egress.denied"}.values())
+        return sorted({(e["subject"], e["data"]["detail"]["dst_endpoint"]["hostname"]) for e in hub.taken
+                       if e["type"] == "dev.sandboxer.egress.denied"})
 
 
 @test
@@ -178,8 +179,9 @@ def denials_are_sent_where_they_are_wanted(c):
             hub.open()
             want = sorted([*want, (one, "c.example.com"), (two, "d.example.com")])
             wait_for(lambda: denied(hub) == want, "what was denied while it was away comes", 90)
-            again = [e for e in hub.taken[before:] if e["type"].startswith("dev.sandboxer.egress")]
-            check(len(again) <= 3, f"what it has taken comes again: {again}")
+            known = {e["id"] for e in hub.taken[:before]}
+            again = [e for e in hub.taken[before:] if e["type"].startswith("dev.sandboxer.egress") and e["id"] in known]
+            check(len(again) <= 1, f"what it has taken comes again: {again}")
     finally:
         hub.close()
 
