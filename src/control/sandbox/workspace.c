@@ -576,15 +576,14 @@ static void end_transfer_early(struct transfer *t)
 /* The process outside needs a pipe, to which a look writes nothing. */
 static void begin_look(struct transfer *t)
 {
-    AUTO_CLOSE int read_end = -1, write_end = -1;
     int fds[2];
 
     if (pipe2(fds, O_CLOEXEC) < 0) {
         (void)err_sys(&t->err, "creating a pipe");
     } else {
-        read_end = fds[0];
-        write_end = fds[1];
-        (void)start_outside(t, write_end, &t->err);
+        (void)start_outside(t, fds[1], &t->err);
+        close(fds[0]);
+        close(fds[1]);
     }
     if (!t->outside_open)
         end_transfer_early(t);

@@ -189,25 +189,33 @@ static bool visit_node(struct cover_search *c, size_t node)
     return true;
 }
 
+/* `c` with its bounds. False: given up, or a text was found. */
+static bool search_cover(struct cover_search *c)
+{
+    AUTO_FREE uint32_t *state = new0_array(c->max, sizeof *state);
+    AUTO_FREE uint32_t *chars = new0_array(CHARS_MAX, sizeof *chars);
+    AUTO_FREE uint64_t *words = new0_array((c->max + 1) * c->width, sizeof *words);
+    AUTO_FREE uint16_t *slots = new0_array(SLOTS, sizeof *slots);
+    bool covered = true;
+
+    c->state = state;
+    c->chars = chars;
+    c->words = words;
+    c->slots = slots;
+    begin_search(c);
+    for (size_t i = 0; i < c->count && covered && !c->given_up; i++)
+        covered = visit_node(c, i);
+    return covered && !c->given_up;
+}
+
 bool glob_covered(const struct glob *a, const struct glob *const *by, size_t n, size_t *work)
 {
     struct cover_search c = { .a = a, .by = by, .n = n, .work = work };
-    AUTO_FREE uint32_t *state = NULL, *chars = NULL;
-    AUTO_FREE uint64_t *words = NULL;
-    AUTO_FREE uint16_t *slots = NULL;
-    bool covered = true;
 
     for (size_t i = 0; i < n; i++)
         c.width += glob_words_(by[i]);
     if (n == 0 || c.width > WORDS_MAX / 2)
         return false;
     c.max = WORDS_MAX / c.width < NODES_MAX ? WORDS_MAX / c.width : NODES_MAX;
-    c.state = state = new0_array(c.max, sizeof *state);
-    c.chars = chars = new0_array(CHARS_MAX, sizeof *chars);
-    c.words = words = new0_array((c.max + 1) * c.width, sizeof *words);
-    c.slots = slots = new0_array(SLOTS, sizeof *slots);
-    begin_search(&c);
-    for (size_t i = 0; i < c.count && covered && !c.given_up; i++)
-        covered = visit_node(&c, i);
-    return covered && !c.given_up;
+    return search_cover(&c);
 }

@@ -184,18 +184,20 @@ static void list_level(struct file_walk *w)
 static void continue_walk(struct file_walk *w)
 {
     const char *path = NULL;
+    struct file_level *level;
 
-    while (w->level_ && !path) {
-        if (!visit_entries(w, w->level_, &path)) {
+    while ((level = w->level_)) {
+        if (!visit_entries(w, level, &path)) {
             fail_walk(w, ERR_TOO_BIG, "there are more entries than one request may list");
             return;
         }
-        if (!path)
-            w->level_ = w->level_->above;
+        if (path)
+            break;
+        w->level_ = level->above;
     }
-    if (!path)
+    if (!level)
         w->done(w, NULL);
-    else if (open_level(w, path, w->level_->depth - 1))
+    else if (open_level(w, path, level->depth - 1))
         list_level(w);
     else
         fail_walk(w, ERR_TOO_BIG, "there are more directories than one request may list");

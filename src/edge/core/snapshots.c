@@ -120,7 +120,7 @@ static void select_named_snapshots(struct snapshot_list *l, struct str name, con
 
     for (size_t i = 0; i < l->n; i++)
         if (str_eq(name, str_from(l->p[i]->record.name)) &&
-            strcmp(owner, l->p[i]->record.owner) == 0)
+            str_eq(str_from(owner), str_from(l->p[i]->record.owner)))
             l->p[n++] = l->p[i];
     l->n = n;
 }

@@ -84,7 +84,7 @@ static int accept_child(int gate[2], pid_t *ret)
         conn = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (connect(conn, (struct sockaddr *)&at, n) < 0)
             _exit(1);
-        _exit(read(gate[0], &end, 1) != 0);
+        _exit(read(gate[0], &end, 1) == 0 ? 0 : 1);
     }
     conn = accept(listener, NULL, NULL);
     CHECK(*ret > 0 && conn >= 0);
