@@ -2,6 +2,8 @@
 #include "edge/code/code_output.h"
 
 #include "base/id.h"
+#include "base/rfc3339.h"
+#include "edge/code/message.h"
 #include "lib/json/writer.h"
 
 enum { LINE_BYTES = 8 << 20, PIECE_BYTES = 64 << 10, MARK_BYTES = 2 * ID_MAX };
@@ -26,6 +28,7 @@ void code_output_done(struct code_output *o)
 static int add_text_event(struct code_output *o, int i, struct str text)
 {
     struct json_writer w;
+    char time[TIME_TEXT];
 
     if (!text.n || !o->begun_[i] || o->ended_[i])
         return 0;
@@ -33,6 +36,10 @@ static int add_text_event(struct code_output *o, int i, struct str text)
     json_begin_object(&w);
     json_field_text(&w, "type", i ? "stderr" : "stdout");
     json_field_lossy(&w, "text", text);
+    if (o->now_ns) {
+        time_text(o->now_ns, time);
+        json_field_text(&w, "timestamp", time);
+    }
     json_end_object(&w);
     if (json_writer_finish(&w, NULL) < 0 || buf_add_c(&o->json_lines, '\n') < 0)
         return -(int)ERR_TOO_BIG;
@@ -65,7 +72,7 @@ static int take_stdout_line(struct code_output *o, struct str line)
     o->begun_[0] = true;
     if (str_eq(rest, STR("end\n")))
         o->ended_[0] = true;
-    else if (buf_add(&o->json_lines, rest) < 0)
+    else if (message_is_object(rest) && buf_add(&o->json_lines, rest) < 0)
         return -(int)ERR_TOO_BIG;
     return 0;
 }
@@ -150,6 +157,11 @@ static int take_stderr(struct code_output *o, struct str data)
             break;
     }
     return r < 0 ? -(int)ERR_TOO_BIG : 0;
+}
+
+bool code_output_begun(const struct code_output *o)
+{
+    return o->begun_[0];
 }
 
 int code_output_take(struct code_output *o, int channel, struct str data)

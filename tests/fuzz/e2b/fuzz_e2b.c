@@ -7,6 +7,7 @@
 
 #include "edge/core/domain.h"
 #include "edge/code/code_output.h"
+#include "edge/code/message.h"
 #include "edge/e2b/envelope.h"
 #include "edge/core/metadata.h"
 #include "edge/core/multipart.h"
@@ -14,6 +15,7 @@
 #include "base/own.h"
 #include "lib/gzip/gzip.h"
 #include "lib/http/coding.h"
+#include "lib/json/reader.h"
 
 enum { TOLD_MAX = 4 << 20, UNPACKED_MAX = 1 << 20 };
 
@@ -133,19 +135,48 @@ static void check_signature(struct str in)
              !signature_good(&l, STR("other"), str_from(text)));
 }
 
+/* What is passed on are whole lines, each a message. */
+static void check_code_lines(struct str lines)
+{
+    while (lines.n) {
+        size_t n = str_find(lines, '\n');
+
+        must(n < lines.n && message_is_object((struct str){ lines.p, n + 1 }));
+        lines = (struct str){ lines.p + n + 1, lines.n - n - 1 };
+    }
+}
+
+/* What the reader of JSON takes for an object is a message. */
+static void check_code_message(struct str in)
+{
+    const struct json_limits limits = { .bytes = 1 << 20, .depth = MESSAGE_DEPTH_MAX - 1 };
+    struct buf line AUTO(buf_done) = BUF_INIT(1 << 20);
+    AUTO(arena_done) struct arena a = ARENA_INIT(16 << 20);
+    const struct json *v;
+    bool good;
+
+    if (buf_add(&line, in) < 0 || buf_add_c(&line, '\n') < 0)
+        return;
+    good = message_is_object(buf_str(&line));
+    if (json_read(in, limits, &a, &v, NULL) >= 0)
+        must(good == (v->type == JSON_OBJECT));
+}
+
 /* Of a session of code: a byte says the channel and the length of what came at once. */
 static void check_session(struct str in)
 {
     struct code_output o;
     int r = 0;
 
+    check_code_message(in);
     code_output_init(&o, "run_00000000000000000000", true);
+    o.now_ns = (int64_t)in.n;
     while (in.n && r == 0) {
         unsigned char head = (unsigned char)in.p[0];
         size_t n = (head >> 1) + 1u < in.n ? (head >> 1) + 1u : in.n;
 
         r = code_output_take(&o, 1 + (head & 1), (struct str){ in.p + 1, n - 1 });
-        must(o.json_lines.n == 0 || o.json_lines.p[o.json_lines.n - 1] == '\n');
+        check_code_lines(buf_str(&o.json_lines));
         in = (struct str){ in.p + n, in.n - n };
     }
     code_output_done(&o);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "edge/code/code_output.h"
+#include "edge/code/message.h"
+#include "base/own.h"
 #include "harness/tap.h"
 
 #define ID    "run_00000000000000000000"
@@ -24,6 +26,81 @@ TEST(lines_of_an_execution_are_passed_on)
     TOLD(o, "{\"b\":2}\n");
     CHECK_INT(take(&o, 1, "\n" ID " {\"late\":1}\n"), 1);
     TOLD(o, "{\"b\":2}\n");
+    code_output_done(&o);
+}
+
+TEST(lines_that_are_no_messages_are_dropped)
+{
+    static const char *const lines[] = {
+        "",
+        "{",
+        "}",
+        "{}{}",
+        "[]",
+        "\"a\"",
+        "{\"a\":01}",
+        "{a:1}",
+        "{\"a\":NaN}",
+        "{\"a\"}",
+        "{\"a\":1,}",
+        "{\"a\":[1,]}",
+        "{\"a\":[1}]",
+        "{\"a\":\"\x01\"}",
+        "{\"a\":\"\\x\"}",
+        "{\"a\":\"\xff\"}",
+        "{\"a\":tru}",
+        "end",
+        "{\"a\":\"\\u12\"}",
+        "{\"a\":-}",
+        "{\"a\":1.}",
+        "{\"a\":1e}",
+    };
+    struct code_output o;
+
+    code_output_init(&o, ID, false);
+    for (size_t i = 0; i < COUNT_OF(lines); i++) {
+        CHECK_INT(take(&o, 1, ID " "), 0);
+        CHECK_INT(take(&o, 1, lines[i]), 0);
+        CHECK_INT(take(&o, 1, i == 17 ? " \n" : "\n"), 0);
+    }
+    CHECK(code_output_begun(&o));
+    TOLD(o, "");
+    CHECK_INT(take(&o, 1, ID " {\"a\" : [ {}, [], -0.5e+7, \"\\ud800\\n\", true , null ] }\n"), 0);
+    TOLD(o, "{\"a\" : [ {}, [], -0.5e+7, \"\\ud800\\n\", true , null ] }\n");
+    code_output_done(&o);
+}
+
+TEST(a_message_is_not_nested_without_end)
+{
+    struct buf deep AUTO(buf_done) = BUF_INIT(1024), more AUTO(buf_done) = BUF_INIT(1024);
+
+    for (int i = 1; i <= MESSAGE_DEPTH_MAX; i++)
+        buf_add(i < MESSAGE_DEPTH_MAX ? &deep : &more, STR("{\"a\":"));
+    buf_add(&more, buf_str(&deep));
+    for (int i = 0; i < 2; i++) {
+        struct buf *text = i ? &more : &deep;
+
+        buf_add(text, STR("{}"));
+        for (int n = 1; n < MESSAGE_DEPTH_MAX + i; n++)
+            buf_add_c(text, '}');
+        buf_add_c(text, '\n');
+        CHECK(message_is_object(buf_str(text)) == !i);
+    }
+}
+
+TEST(output_has_its_time)
+{
+    struct code_output o;
+
+    code_output_init(&o, ID, true);
+    o.now_ns = INT64_C(1767323045678000000);
+    CHECK(!code_output_begun(&o));
+    CHECK_INT(take(&o, 1, ID " {}\nout\n"), 0);
+    CHECK_INT(take(&o, 2, "\036+" ID "\nerr"), 0);
+    TOLD(
+        o,
+        "{}\n{\"type\":\"stdout\",\"text\":\"out\\n\",\"timestamp\":\"2026-01-02T03:04:05.678Z\"}\n"
+        "{\"type\":\"stderr\",\"text\":\"err\",\"timestamp\":\"2026-01-02T03:04:05.678Z\"}\n");
     code_output_done(&o);
 }
 
