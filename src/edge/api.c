@@ -363,6 +363,8 @@ static void on_api_server_stopped(struct http_server *server, void *user)
 static void cut_listening_calls(struct api *a)
 {
     LIST_EACH_SAFE (struct call, c, &a->listening, listening) {
+        if (!c->x && c->on_close)
+            c->on_close(c);
         if (!c->x || (c->route->method != H1_GET && c->dialect->native))
             continue;
         call_ref(c);

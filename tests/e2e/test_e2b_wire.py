@@ -1004,7 +1004,7 @@ def sessions_of_code(c):
         key = key_of(s)
         bare, box = s.create(key, envVars={"PATH": "/nowhere"}), s.create(key)
         port = {"E2b-Sandbox-Port": "49999"}
-        for language, program in (("python", "python3"), ("javascript", "node"), ("js", "node"), ("bash", "bash")):
+        for language, program in (("python", "python3"), ("Python", "python3"), ("javascript", "node"), ("js", "node"), ("TS", "node"), ("bash", "bash")):
             none = bare.ask("POST", "/execute", {"code": "1", "language": language}, **port)
             plainly(none, 501)
             check(program in none.json["message"], f"what is missing: {none}")
@@ -1016,6 +1016,13 @@ def sessions_of_code(c):
         said = [json.loads(line) for line in box.ask("POST", "/execute", {"code": forged, "language": "bash"}, **port).expect(200).data.splitlines()]
         text = "".join(m["text"] for m in said if m["type"] == "stdout")
         check(text.endswith("still\n"), f"the end of it: {said}")
+        stamps = [m["timestamp"] for m in said if m["type"] in ("stdout", "stderr")]
+        check(stamps and all(re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:]{8}\.\d+Z", t) for t in stamps), f"when it was written: {stamps}")
+        # What is no message is not passed on: a client reads JSON.
+        broken = ("import gc\nkernel = next(o for o in gc.get_objects() if isinstance(o, dict) and 'answers' in o and 'say' in o)\n"
+                  "for text in ('not JSON', '{', '[]', '{\"type\":NaN}', '{\"type\":\"result\"}{}'): kernel['say'](text)\nprint('fine')")
+        said = [json.loads(line) for line in box.ask("POST", "/execute", {"code": broken}, **port).expect(200).data.splitlines()]
+        equal([m.get("text") for m in said], [None, "fine\n"], "the rest")
 
 
 @test

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "edge/code/kernels.h"
 
+#include <strings.h>
+
 #include "lib/json/writer.h"
 
 static int fail_code_size(const struct buf *out, struct err *e)
@@ -80,8 +82,8 @@ static int add_bash_variables(struct buf *out, const struct json_map *env, struc
     return r < 0 ? fail_code_size(out, e) : 0;
 }
 
-/* Runs the code with `eval` and not in a function, where its declarations would be local. The
- * variables apply to this `eval` only. */
+/* Runs the code as a script and not in a function, where its declarations would be local. The
+ * variables apply to this script only. */
 static int write_bash_request(struct buf *out, const char *id, const char *code,
                               const struct json_map *env, struct err *e)
 {
@@ -92,7 +94,7 @@ static int write_bash_request(struct buf *out, const char *id, const char *code,
     r = add_bash_variables(out, env, e);
     if (r < 0)
         return r;
-    if (buf_add(out, STR("eval ")) < 0 || add_bash_quoted(out, code) < 0 ||
+    if (buf_add(out, STR(". /dev/fd/6 6<<<")) < 0 || add_bash_quoted(out, code) < 0 ||
         buf_addf(out, " 7>&- 8>&- 9<&-; __sandboxer_end %s $?\n", id) < 0)
         return fail_code_size(out, e);
     return 0;
@@ -100,27 +102,43 @@ static int write_bash_request(struct buf *out, const char *id, const char *code,
 
 /* --- the table --- */
 
+/* --expose-internals: for its parser of JavaScript. */
+#define NODE(language)                                                                             \
+    .argv = { "node", "--expose-internals", "-e", kernel_javascript_js, language }, .argc = 5
+
 static const struct kernel kernels[] = {
-    { "python", "python3", { "python3", "-c", kernel_python_py }, false, write_json_request },
-    { "javascript", "js", { "node", "-e", kernel_javascript_js }, true, write_json_request },
-    { "bash", "sh", { "bash", "-c", kernel_bash_sh }, true, write_bash_request },
+    { "python",
+      "python3",
+      { "python3", "-c", kernel_python_py, "python" },
+      4,
+      false,
+      false,
+      write_json_request },
+    { "javascript", "js", NODE("javascript"), .raw = true, .interrupt_tree = true,
+      .request = write_json_request },
+    { "typescript", "ts", NODE("typescript"), .raw = true, .interrupt_tree = true,
+      .request = write_json_request },
+    { "bash", "sh", { "bash", "-c", kernel_bash_sh, "bash" }, 4, true, true, write_bash_request },
 };
-const char kernel_languages[] = "python, javascript and bash";
+const char kernel_languages[] = "python, javascript, typescript and bash";
 
 const struct kernel *kernel_find(const char *language)
 {
     if (!language[0])
         return &kernels[0];
     for (size_t i = 0; i < COUNT_OF(kernels); i++)
-        if (strcmp(kernels[i].language, language) == 0 || strcmp(kernels[i].alias, language) == 0)
+        if (strcasecmp(kernels[i].language, language) == 0 ||
+            strcasecmp(kernels[i].alias, language) == 0)
             return &kernels[i];
     return NULL;
 }
 
-const struct kernel *kernel_of(const char *program)
+/* Sessions of older versions have no language in their command line. */
+const struct kernel *kernel_of(struct json_strs argv)
 {
-    for (size_t i = 0; i < COUNT_OF(kernels); i++)
-        if (strcmp(kernels[i].argv[0], program) == 0)
+    for (size_t i = 0; argv.n > 2 && i < COUNT_OF(kernels); i++)
+        if (strcmp(kernels[i].argv[0], argv.p[0]) == 0 &&
+            (argv.n == 3 || strcmp(kernels[i].language, argv.p[argv.n - 1]) == 0))
             return &kernels[i];
     return NULL;
 }

@@ -9,20 +9,24 @@
 #include "base/buf.h"
 #include "lib/json/bind.h"
 
-enum { KERNEL_ARGS = 3 };
+enum { KERNEL_ARGS = 5 };
 
 struct kernel {
     const char *language, *alias;
-    const char *argv[KERNEL_ARGS];
+    const char *argv[KERNEL_ARGS]; /* the last one is the language */
+    size_t argc;
     bool raw; /* writes the code's output unencoded (code_output.h) */
+    /* An interrupt is for the programs that the code started, too: the kernel waits for them. */
+    bool interrupt_tree;
     /* Writes a request, a line for the kernel's stdin. */
     int (*request)(struct buf *out, const char *id, const char *code, const struct json_map *env,
                    struct err *e);
 };
 
-/* Finds a kernel by language ("" is Python) or by its interpreter, or returns NULL. */
+/* Finds a kernel by language ("" is Python; upper and lower case are the same), or by the command
+ * line of a session; or returns NULL. */
 const struct kernel *kernel_find(const char *language);
-const struct kernel *kernel_of(const char *program);
+const struct kernel *kernel_of(struct json_strs argv);
 extern const char kernel_languages[]; /* for messages */
 
 /* The kernel.* files of this folder, embedded; each terminated by NUL. */

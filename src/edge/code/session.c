@@ -7,42 +7,13 @@
 #include "base/own.h"
 #include "control/event/commands.h"
 
-static void release_code_run(void *state)
-{
-    struct code_run *r = state;
-
-    command_gave_up(take_ptr(r->command), COMMAND_ABANDONED, "it was not executed");
-    loop_timer_stop(&r->deadline);
-    background_done(&r->session);
-    code_output_done(&r->output);
-}
-
-static void on_code_client_gone(struct call *c)
-{
-    code_run_stop(c->state);
-}
-
-void *code_run_new(struct call *c, size_t size, const struct code_wire *wire)
-{
-    struct code_run *r = background_new(c, size, 2 * CODE_MAX, release_code_run);
-
-    r->wire = wire;
-    c->on_gone = on_code_client_gone;
-    return r;
-}
-
-void code_run_stop(struct code_run *r)
-{
-    command_gave_up(take_ptr(r->command), COMMAND_ABANDONED, "its client disconnected");
-    loop_timer_stop(&r->deadline);
-    watcher_stop(&r->session.watcher);
-}
+enum { INTERRUPTS_MAX = 5, INTERRUPT_S = 2 };
 
 /* --- sessions --- */
 
 const char *code_session_name(const struct process_view *v, const char *kind)
 {
-    return !v->ended && kernel_of(v->request->argv.p[0]) ? background_name(v, kind) : NULL;
+    return !v->ended && kernel_of(v->request->argv) ? background_name(v, kind) : NULL;
 }
 
 struct session_search {
@@ -76,13 +47,13 @@ const struct kernel *code_session_kernel(const struct process *session)
     struct process_view v;
 
     process_view(session, &v);
-    return kernel_of(v.request->argv.p[0]);
+    return kernel_of(v.request->argv);
 }
 
 void code_session_start(struct code_run *r, const struct kernel *kernel, const char *tag,
                         const char *cwd, background_started_fn *started)
 {
-    const struct process_request q = { .argv = { kernel->argv, KERNEL_ARGS },
+    const struct process_request q = { .argv = { kernel->argv, kernel->argc },
                                        .cwd = cwd,
                                        .user = "user",
                                        .tag = tag,
@@ -96,12 +67,166 @@ void code_session_start(struct code_run *r, const struct kernel *kernel, const c
     background_start(&r->session, &q, started);
 }
 
-/* --- an execution --- */
-
 static struct code_run *code_run_of(struct watcher *w)
 {
     return container_of(w, struct code_run, session.watcher);
 }
+
+/* --- requests: one is written after the other --- */
+
+static void on_code_client_gone(struct call *c)
+{
+    code_run_stop(c->state);
+}
+
+/* Another execution of the session, whose request is written in part, or not at all. */
+static struct code_run *find_other_request(const struct code_run *r, bool in_part)
+{
+    LIST_EACH (struct call, c, &r->session.call->api->listening, listening) {
+        struct code_run *other = c->state;
+
+        if (c->on_gone == on_code_client_gone && other != r &&
+            other->session.process == r->session.process && other->session.watcher.process &&
+            other->session.input.n && (other->session.input.n < other->request_bytes) == in_part)
+            return other;
+    }
+    return NULL;
+}
+
+static void send_code_requests(struct code_run *r)
+{
+    while (r && !find_other_request(r, true)) {
+        (void)background_send_input(&r->session, NULL); /* the watcher reports the end */
+        r = r->session.input.n ? NULL : find_other_request(r, false);
+    }
+}
+
+static void on_code_stdin_room(struct watcher *w)
+{
+    send_code_requests(code_run_of(w));
+}
+
+static void release_code_run(void *state)
+{
+    struct code_run *r = state;
+
+    command_gave_up(take_ptr(r->command), COMMAND_ABANDONED, "it was not executed");
+    loop_timer_stop(&r->deadline);
+    background_done(&r->session);
+    code_output_done(&r->output);
+}
+
+void *code_run_new(struct call *c, size_t size, const struct code_wire *wire)
+{
+    struct code_run *r = background_new(c, size, 2 * CODE_MAX, release_code_run);
+
+    r->wire = wire;
+    c->on_gone = on_code_client_gone;
+    return r;
+}
+
+/* --- giving up --- */
+
+static void interrupt_code(const struct code_run *r)
+{
+    bool tree = code_session_kernel(r->session.process)->interrupt_tree;
+
+    (void)process_signal(r->session.process, SIGINT, tree ? BACKEND_SCOPE_TREE : BACKEND_SCOPE_ONE,
+                         NULL);
+}
+
+static void end_abandoned_run(struct code_run *r)
+{
+    struct call *c = r->session.call;
+
+    r->abandoned = false;
+    c->on_close = NULL;
+    loop_timer_stop(&r->deadline);
+    watcher_stop(&r->session.watcher);
+    call_unref(c);
+}
+
+/* An interpreter may miss a signal: until the execution ends, it gets a few more. */
+static void on_interrupt_due(struct loop_timer *timer)
+{
+    struct code_run *r = container_of(timer, struct code_run, deadline);
+
+    if (r->interrupts++ == INTERRUPTS_MAX) {
+        end_abandoned_run(r);
+        return;
+    }
+    interrupt_code(r);
+    loop_timer_start(r->session.call->loop, timer, clock_mono() + INTERRUPT_S * NS_PER_S,
+                     on_interrupt_due, NULL);
+}
+
+static bool on_abandoned_output(struct watcher *w, int channel, struct str data)
+{
+    struct code_run *r = code_run_of(w);
+    int over = code_output_take(&r->output, channel, data);
+
+    buf_clear(&r->output.json_lines);
+    if (over)
+        end_abandoned_run(r);
+    else if (code_output_begun(&r->output) && !r->interrupts)
+        on_interrupt_due(&r->deadline);
+    return true;
+}
+
+static void on_abandoned_session_ended(struct watcher *w, const struct backend_end *end)
+{
+    end_abandoned_run(code_run_of(w));
+}
+
+static void on_abandoned_behind(struct watcher *w)
+{
+    end_abandoned_run(code_run_of(w));
+}
+
+static void on_api_closed(struct call *c)
+{
+    end_abandoned_run(c->state);
+}
+
+static void abandon_code_run(struct code_run *r)
+{
+    static const struct watcher_events events = { .output = on_abandoned_output,
+                                                  .ended = on_abandoned_session_ended,
+                                                  .fell_behind = on_abandoned_behind,
+                                                  .room = on_code_stdin_room };
+    struct call *c = call_ref(r->session.call);
+
+    r->abandoned = true;
+    c->on_close = on_api_closed;
+    r->session.watcher.events = &events;
+    watcher_resume(&r->session.watcher);
+    if (code_output_begun(&r->output))
+        on_interrupt_due(&r->deadline);
+}
+
+/* An execution that has not ended. If the kernel has a part of the request, the rest must follow,
+ * or the next request would be read as it. */
+static void give_up_code(struct code_run *r)
+{
+    loop_timer_stop(&r->deadline);
+    if (r->session.watcher.process && r->session.input.n < r->request_bytes)
+        abandon_code_run(r);
+    else if (code_output_begun(&r->output))
+        interrupt_code(r);
+}
+
+void code_run_stop(struct code_run *r)
+{
+    if (r->command)
+        give_up_code(r);
+    command_gave_up(take_ptr(r->command), COMMAND_ABANDONED, "its client disconnected");
+    if (r->abandoned)
+        return;
+    loop_timer_stop(&r->deadline);
+    watcher_stop(&r->session.watcher);
+}
+
+/* --- an execution --- */
 
 /* An error of the code is a message of its kernel, and no exit code. */
 static void end_code_record(struct command_run *c, enum code_stop why)
@@ -118,6 +243,8 @@ static void end_code_record(struct command_run *c, enum code_stop why)
 
 static void stop_code_run(struct code_run *r, enum code_stop why)
 {
+    if (why != CODE_COMPLETED && why != CODE_SESSION_ENDED && why != CODE_SANDBOX_LOST)
+        give_up_code(r);
     end_code_record(take_ptr(r->command), why);
     code_run_stop(r);
     r->wire->stop(r, why);
@@ -127,8 +254,10 @@ static bool on_code_output(struct watcher *w, int channel, struct str data)
 {
     struct code_run *r = code_run_of(w);
     struct buf *lines = &r->output.json_lines;
-    int over = code_output_take(&r->output, channel, data), sent = 0;
+    int over, sent = 0;
 
+    r->output.now_ns = clock_wall();
+    over = code_output_take(&r->output, channel, data);
     if (over >= 0 && lines->n)
         sent = r->wire->send(r, buf_str(lines));
     buf_clear(lines);
@@ -152,18 +281,9 @@ static void on_code_client_behind(struct watcher *w)
     stop_code_run(code_run_of(w), CODE_BEHIND);
 }
 
-static void on_code_stdin_room(struct watcher *w)
-{
-    (void)background_send_input(&code_run_of(w)->session, NULL); /* the watcher reports the end */
-}
-
-/* Interrupts the running code; the session continues. */
 static void on_code_deadline(struct loop_timer *timer)
 {
-    struct code_run *r = container_of(timer, struct code_run, deadline);
-
-    (void)process_signal(r->session.process, SIGINT, BACKEND_SCOPE_ONE, NULL);
-    stop_code_run(r, CODE_TIMED_OUT);
+    stop_code_run(container_of(timer, struct code_run, deadline), CODE_TIMED_OUT);
 }
 
 static int record_code(struct code_run *r, const struct kernel *kernel, const char *code,
@@ -185,7 +305,9 @@ int code_prepare(struct code_run *r, const char *code, const struct json_map *en
     if (err < 0)
         return err;
     code_output_init(&r->output, r->id, kernel->raw);
-    return kernel->request(&r->session.input, r->id, code, env, e);
+    err = kernel->request(&r->session.input, r->id, code, env, e);
+    r->request_bytes = r->session.input.n;
+    return err;
 }
 
 void code_execute(struct code_run *r, int64_t timeout_ns)
@@ -200,5 +322,5 @@ void code_execute(struct code_run *r, int64_t timeout_ns)
     if (timeout_ns)
         loop_timer_start(r->session.call->api->loop, &r->deadline, clock_mono() + timeout_ns,
                          on_code_deadline, NULL);
-    (void)background_send_input(&r->session, NULL); /* the watcher reports the end */
+    send_code_requests(r);
 }

@@ -42,11 +42,17 @@ struct code_run {
     struct command_run *command; /* the record of the execution; NULL: none, or ended */
     struct code_output output;
     struct loop_timer deadline;
+    size_t request_bytes; /* of the prepared request */
+    bool abandoned;       /* the client has left; it waits for the execution to be interrupted */
+    unsigned interrupts;  /* that were sent */
 };
 
 /* wire: NULL for calls that execute nothing. */
 void *code_run_new(struct call *c, size_t size, const struct code_wire *wire);
-void code_run_stop(struct code_run *r); /* no more callbacks of the execution */
+/* The client waits no longer: no more callbacks of the execution. Code that runs is interrupted. A
+ * request that waits behind others is withdrawn, or interrupted as soon as it has begun, if the
+ * kernel has a part of it; until then the call remains. */
+void code_run_stop(struct code_run *r);
 
 /* The name of a running session of that kind, else NULL. */
 const char *code_session_name(const struct process_view *v, const char *kind);

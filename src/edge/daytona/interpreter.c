@@ -19,6 +19,7 @@ enum {
     CLOSE_POLICY = 1008,
     CLOSE_FAILED = 1011,
     CLOSE_TIMEOUT = 4008,
+    RESULT_MAX = 512 << 10,
 };
 
 #define CONTEXT "daytona.code:"
@@ -156,7 +157,8 @@ static void refuse_run(struct interpreter_run *k, const char *why)
     close_run(k, CLOSE_POLICY, (struct str){ why, strnlen(why, 120) });
 }
 
-/* Sends each line as a message; clients ignore types that they do not know. */
+/* Sends each line as a message; clients ignore types that they do not know. A result is one of
+ * these, and is left out if it is too large for a message. */
 static int send_code_messages(struct code_run *r, struct str json_lines)
 {
     struct interpreter_run *k = container_of(r, struct interpreter_run, run);
@@ -165,7 +167,7 @@ static int send_code_messages(struct code_run *r, struct str json_lines)
 
     while (json_lines.n && sent >= 0) {
         json_lines = str_cut(json_lines, '\n', &line);
-        if (line.n)
+        if (line.n && !(line.n > RESULT_MAX && str_starts(line, STR("{\"type\":\"result\""))))
             sent = ws_send(&k->ws, FRAME_TEXT, line, NULL);
     }
     return sent;
