@@ -363,14 +363,16 @@ static void on_api_server_stopped(struct http_server *server, void *user)
 static void cut_listening_calls(struct api *a)
 {
     LIST_EACH_SAFE (struct call, c, &a->listening, listening) {
-        if (!c->x && c->on_close)
-            c->on_close(c);
-        if (!c->x || (c->route->method != H1_GET && c->dialect->native))
+        if (c->x && c->route->method != H1_GET && c->dialect->native)
             continue;
         call_ref(c);
-        http_cut(call_take_exchange(c));
-        if (c->on_gone)
-            c->on_gone(c);
+        if (c->x) {
+            http_cut(call_take_exchange(c));
+            if (c->on_gone && !c->on_close)
+                c->on_gone(c);
+        }
+        if (c->on_close)
+            c->on_close(c);
         call_unref(c);
     }
 }

@@ -351,7 +351,9 @@ def a_daemon_that_ends_while_a_run_waits(c):
             wait_for(lambda: len(processes(box)) == 1, "the session")
             s.d.stop()
         s.start()
-        equal(py.text("2"), "2", "the session goes on")
+        equal([p["config"]["cmd"] for p in processes(box)], ["python3"], "the session goes on")
+        box.ask("POST", "/contexts/default/restart", **PORT).expect(200)
+        equal(py.text("2"), "2", "a new one")
 
 
 main()

@@ -106,25 +106,6 @@ static void on_code_stdin_room(struct watcher *w)
     send_code_requests(code_run_of(w));
 }
 
-static void release_code_run(void *state)
-{
-    struct code_run *r = state;
-
-    command_gave_up(take_ptr(r->command), COMMAND_ABANDONED, "it was not executed");
-    loop_timer_stop(&r->deadline);
-    background_done(&r->session);
-    code_output_done(&r->output);
-}
-
-void *code_run_new(struct call *c, size_t size, const struct code_wire *wire)
-{
-    struct code_run *r = background_new(c, size, 2 * CODE_MAX, release_code_run);
-
-    r->wire = wire;
-    c->on_gone = on_code_client_gone;
-    return r;
-}
-
 /* --- giving up --- */
 
 static void interrupt_code(const struct code_run *r)
@@ -140,7 +121,6 @@ static void end_abandoned_run(struct code_run *r)
     struct call *c = r->session.call;
 
     r->abandoned = false;
-    c->on_close = NULL;
     loop_timer_stop(&r->deadline);
     watcher_stop(&r->session.watcher);
     call_unref(c);
@@ -183,21 +163,14 @@ static void on_abandoned_behind(struct watcher *w)
     end_abandoned_run(code_run_of(w));
 }
 
-static void on_api_closed(struct call *c)
-{
-    end_abandoned_run(c->state);
-}
-
 static void abandon_code_run(struct code_run *r)
 {
     static const struct watcher_events events = { .output = on_abandoned_output,
                                                   .ended = on_abandoned_session_ended,
                                                   .fell_behind = on_abandoned_behind,
                                                   .room = on_code_stdin_room };
-    struct call *c = call_ref(r->session.call);
-
+    call_ref(r->session.call);
     r->abandoned = true;
-    c->on_close = on_api_closed;
     r->session.watcher.events = &events;
     watcher_resume(&r->session.watcher);
     if (code_output_begun(&r->output))
@@ -224,6 +197,40 @@ void code_run_stop(struct code_run *r)
         return;
     loop_timer_stop(&r->deadline);
     watcher_stop(&r->session.watcher);
+}
+
+/* --- its state --- */
+
+static void release_code_run(void *state)
+{
+    struct code_run *r = state;
+
+    command_gave_up(take_ptr(r->command), COMMAND_ABANDONED, "it was not executed");
+    loop_timer_stop(&r->deadline);
+    background_done(&r->session);
+    code_output_done(&r->output);
+}
+
+/* The code goes on: its session outlives the daemon. */
+static void on_code_api_closed(struct call *c)
+{
+    struct code_run *r = c->state;
+
+    command_gave_up(take_ptr(r->command), COMMAND_ABANDONED, "its client disconnected");
+    loop_timer_stop(&r->deadline);
+    watcher_stop(&r->session.watcher);
+    if (r->abandoned)
+        end_abandoned_run(r);
+}
+
+void *code_run_new(struct call *c, size_t size, const struct code_wire *wire)
+{
+    struct code_run *r = background_new(c, size, 2 * CODE_MAX, release_code_run);
+
+    r->wire = wire;
+    c->on_gone = on_code_client_gone;
+    c->on_close = on_code_api_closed;
+    return r;
 }
 
 /* --- an execution --- */

@@ -71,7 +71,8 @@ struct call {
     void *state;                     /* the handler's own: the newest call_state() */
     struct call_ending_ *endings_;   /* of its states, newest first */
     void (*on_gone)(struct call *c); /* the client disconnected before the answer; may be NULL */
-    /* the api closes, and the call goes on without its client: stops that; may be NULL */
+    /* the api closes: in place of on_gone, and also of a call that goes on without its client; may
+     * be NULL */
     void (*on_close)(struct call *c);
 };
 
