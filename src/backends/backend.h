@@ -256,6 +256,9 @@ struct backend_process_events {
      * terminal. */
     void (*started)(struct backend_process *p, int r, const struct err *e);
     void (*ended)(struct backend_process *p, const struct backend_end *end); /* the last event */
+    /* A signal was delivered, or could not be: one event for each signal(), in their order, unless
+     * the process ends or is dropped before. May be NULL. */
+    void (*signalled)(struct backend_process *p);
 };
 
 /* A process or file operation in a box; a member of its owner. It belongs to the backend from start

@@ -480,9 +480,16 @@ static void on_ended(struct backend_process *p, const struct backend_end *end)
     snprintf(j->msg, sizeof j->msg, "%s", end->msg ? end->msg : "");
 }
 
+static void on_signalled(struct backend_process *p)
+{
+    container_of(p, struct task, p)->signalled++;
+}
+
 void task_init(struct task *j, struct subject *s)
 {
-    static const struct backend_process_events events = { on_started, on_ended };
+    static const struct backend_process_events events = { .started = on_started,
+                                                          .ended = on_ended,
+                                                          .signalled = on_signalled };
 
     *j = (struct task){ .rig = s->rig, .p = { .events = &events } };
     buf_init(&j->out, 16 << 20);

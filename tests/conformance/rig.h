@@ -85,7 +85,7 @@ struct subject {
 struct task {
     struct rig *rig;
     struct backend_process p;
-    int started, ended, r;
+    int started, signalled, ended, r;
     struct err e;
     struct backend_end end;
     char msg[240];

@@ -170,6 +170,27 @@ CONFORMANCE(signals_reach_one_and_all)
     subject_end(&s);
 }
 
+CONFORMANCE(each_delivered_signal_is_reported)
+{
+    struct process_start start = sh("sleep 1000");
+    struct subject s;
+    struct task t;
+
+    subject_ready(r, &s);
+    task_start(&s, &t, &start);
+    AWAIT(r, t.started);
+    CHECK_INT(t.signalled, 0);
+    r->ops->signal(&t.p, SIGCONT, BACKEND_SCOPE_ONE);
+    AWAIT(r, t.signalled);
+    r->ops->signal(&t.p, SIGCONT, BACKEND_SCOPE_TREE);
+    rig_await(r, &t.signalled, 2, "signalled");
+    CHECK_INT(t.ended, 0);
+    r->ops->signal(&t.p, SIGKILL, BACKEND_SCOPE_TREE);
+    AWAIT(r, t.ended);
+    task_done(&t);
+    subject_end(&s);
+}
+
 static uint32_t processes_inside(struct rig *r, struct subject *s)
 {
     int before = s->used;

@@ -267,7 +267,8 @@ static void on_probe_ended(struct backend_process *p, const struct backend_end *
 
 static void start_probe(struct local_box *b, const struct process_start *start)
 {
-    static const struct backend_process_events events = { on_probe_started, on_probe_ended };
+    static const struct backend_process_events events = { .started = on_probe_started,
+                                                          .ended = on_probe_ended };
 
     b->probe.process = (struct backend_process){ .events = &events, .stdio = { -1, -1, -1 } };
     local_process_start(&b->backend, &b->probe.process, start);
@@ -425,7 +426,7 @@ static size_t adopt_processes(struct local_box *b, const struct control_procs *m
                                                .cpu_ns = p.cpu_ns,
                                                .peak_bytes = p.peak_bytes };
         } else if (p.state != CONTROL_ENDED) {
-            local_channel_post_kill(b, p.proc, SIGKILL, CONTROL_TREE);
+            local_channel_post_kill(b, TAG_NONE, p.proc, SIGKILL, CONTROL_TREE);
         }
     }
     return n;

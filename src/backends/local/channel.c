@@ -95,11 +95,12 @@ void local_channel_post_one(struct local_box *b, enum control_type type, uint32_
     local_channel_post(b, &m, sizeof m);
 }
 
-void local_channel_post_kill(struct local_box *b, uint32_t proc, int sig, enum control_scope scope)
+void local_channel_post_kill(struct local_box *b, uint32_t tag, uint32_t proc, int sig,
+                             enum control_scope scope)
 {
     struct control_kill m = { .proc = proc, .sig = sig, .scope = scope };
 
-    control_fill(&m.head, CONTROL_KILL, TAG_NONE, sizeof m);
+    control_fill(&m.head, CONTROL_KILL, tag, sizeof m);
     local_channel_post(b, &m, sizeof m);
 }
 
@@ -195,12 +196,13 @@ static void on_control_failed(struct local_box *b, const union supervisor_messag
         local_process_on_failed(b, &m);
 }
 
-/* Other messages (KILLED) are ignored. */
+/* Other messages are ignored. */
 static local_message_fn *const handlers[] = {
     [CONTROL_PONG] = on_control_pong,
     [CONTROL_STARTED] = local_process_on_started,
     [CONTROL_ATTACHED] = local_process_on_attached,
     [CONTROL_EXITED] = local_process_on_exited,
+    [CONTROL_KILLED] = local_process_on_killed,
     [CONTROL_FAILED] = on_control_failed,
     [CONTROL_PROCS] = local_on_procs,
     [CONTROL_USED] = local_on_used,

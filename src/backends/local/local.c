@@ -131,7 +131,7 @@ static int local_stale(struct backend *x, backend_known_fn *known, backend_stale
 
 static void local_signal_all(struct backend_box *b, int sig)
 {
-    local_channel_post_kill(local_box_of(b), 0, sig, CONTROL_ALL);
+    local_channel_post_kill(local_box_of(b), TAG_NONE, 0, sig, CONTROL_ALL);
 }
 
 /* Self-hosted: no price. */

@@ -158,7 +158,9 @@ void local_channel_post(struct local_box *b, const void *message, size_t n);
 void local_channel_post_request(struct local_box *b, enum control_type type, uint32_t tag);
 void local_channel_post_one(struct local_box *b, enum control_type type, uint32_t tag,
                             uint32_t proc);
-void local_channel_post_kill(struct local_box *b, uint32_t proc, int sig, enum control_scope scope);
+/* The answer has the tag: local_process_on_killed(). */
+void local_channel_post_kill(struct local_box *b, uint32_t tag, uint32_t proc, int sig,
+                             enum control_scope scope);
 int local_channel_start(struct local_box *b, uint32_t tag, const struct process_start *s,
                         struct err *e); /* -ERR_BUSY: the queue is full */
 /* Sends a request whose answer is pending then; at once lost if the box is not up. */
@@ -221,7 +223,8 @@ void local_process_drop(struct backend_process *p);
 void local_process_reattach(struct backend_box *b, struct backend_process *p, uint32_t proc);
 void local_process_forget(struct backend_box *b, uint32_t proc);
 
-local_message_fn local_process_on_started, local_process_on_attached, local_process_on_exited;
+local_message_fn local_process_on_started, local_process_on_attached, local_process_on_exited,
+    local_process_on_killed;
 void local_process_on_failed(struct local_box *b, const struct control_failed *m);
 
 int local_process_how(uint32_t how); /* enum control_how as enum backend_how */

@@ -271,11 +271,11 @@ static const enum control_scope scopes[] = { [BACKEND_SCOPE_ONE] = CONTROL_ONE,
                                              [BACKEND_SCOPE_TREE] = CONTROL_TREE };
 
 /* Before the process has a number, a signal is deferred; SIGKILL is not replaced by another one. */
-static void signal_slot(struct local_box *b, struct process_slot *s, int sig,
+static void signal_slot(struct local_box *b, struct process_slot *s, uint32_t tag, int sig,
                         enum control_scope scope)
 {
     if (s->proc && !s->ended)
-        local_channel_post_kill(b, s->proc, sig, scope);
+        local_channel_post_kill(b, tag, s->proc, sig, scope);
     else if (!s->proc && s->sig != SIGKILL) {
         s->sig = (int16_t)sig;
         s->scope = (uint8_t)scope;
@@ -287,7 +287,7 @@ void local_process_signal(struct backend_process *p, int sig, enum backend_scope
     struct process_slot *s = find_process_slot(p);
 
     if (s)
-        signal_slot(local_box_of(p->box), s, sig, scopes[scope]);
+        signal_slot(local_box_of(p->box), s, p->tag_, sig, scopes[scope]);
 }
 
 /* PID 1 holds a write end only for kept processes. */
@@ -321,7 +321,7 @@ void local_process_drop(struct backend_process *p)
     if (!s)
         return;
     if (!s->kept && !s->failed)
-        signal_slot(local_box_of(p->box), s, SIGKILL, CONTROL_TREE);
+        signal_slot(local_box_of(p->box), s, TAG_NONE, SIGKILL, CONTROL_TREE);
     release_process(s);
 }
 
@@ -365,7 +365,7 @@ static bool report_started(struct local_box *b, struct process_slot *s, struct i
         int r = err_set(&e, ERR_UPSTREAM, "the sandbox sent %zu descriptors", fds->n);
 
         if (kill)
-            signal_slot(b, s, SIGKILL, CONTROL_TREE);
+            signal_slot(b, s, TAG_NONE, SIGKILL, CONTROL_TREE);
         release_process(s);
         p->events->started(p, r, &e);
         return false;
@@ -388,7 +388,7 @@ void local_process_on_started(struct local_box *b, const union supervisor_messag
     s->started = true;
     s->pid = m->started.pid;
     if (s->sig) /* requests that were deferred until the process had a number */
-        local_channel_post_kill(b, s->proc, s->sig, (enum control_scope)s->scope);
+        local_channel_post_kill(b, m->head.tag, s->proc, s->sig, (enum control_scope)s->scope);
     if (s->close_stdin)
         close_stdin_of(b, s);
     s->sig = 0;
@@ -438,6 +438,16 @@ void local_process_on_failed(struct local_box *b, const struct control_failed *m
         return;
     snprintf(p->step, sizeof p->step, "%.23s", m->step);
     p->events->started(p, -(int)e.code, &e);
+}
+
+void local_process_on_killed(struct local_box *b, const union supervisor_message *m,
+                             struct ipc_fds *fds)
+{
+    uint16_t i = slot_by_tag(&b->processes, m->head.tag);
+    struct backend_process *p = i ? b->processes.slots[i - 1].p : NULL;
+
+    if (p && p->events->signalled)
+        p->events->signalled(p);
 }
 
 int local_process_how(uint32_t how)

@@ -39,6 +39,7 @@ struct process {
     bool end_reported; /* the backend has reported its end */
     bool counts;       /* counted in the sandbox's programs */
     bool held;         /* reading is suspended: a watcher is far behind */
+    unsigned signals;  /* that were sent and may not be delivered yet */
     bool attaching;    /* found after a restart: its descriptors are on their way … */
     bool parked;       /* … as soon as its sandbox, which is paused, is resumed */
 

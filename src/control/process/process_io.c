@@ -184,7 +184,14 @@ int process_signal(struct process *p, int sig, enum backend_scope scope, struct 
 {
     int r = check_attached(p, e);
 
-    if (r >= 0 && p->backend.box)
+    if (r >= 0 && p->backend.box) {
+        p->signals++;
         p->backend.box->ops->signal(&p->backend, sig, scope);
+    }
     return r;
+}
+
+bool process_is_signalled(const struct process *p)
+{
+    return p->signals > 0;
 }

@@ -481,8 +481,17 @@ static void on_process_ended(struct backend_process *x, const struct backend_end
         process_on_end(p, end);
 }
 
+static void on_process_signalled(struct backend_process *x)
+{
+    struct process *p = container_of(x, struct process, backend);
+
+    if (p->signals && --p->signals == 0)
+        watchers_room(p);
+}
+
 const struct backend_process_events process_backend_events = { .started = on_process_started,
-                                                               .ended = on_process_ended };
+                                                               .ended = on_process_ended,
+                                                               .signalled = on_process_signalled };
 
 /* --- removing ended processes --- */
 

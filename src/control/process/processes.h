@@ -60,6 +60,8 @@ void process_forget(struct process_op *op, const struct actor *who);
 
 /* Each returns -ERR_CONFLICT if the process has ended. */
 int process_signal(struct process *p, int sig, enum backend_scope scope, struct err *e);
+/* Whether a signal may still be on its way; when the last one is delivered, watchers get `room`. */
+bool process_is_signalled(const struct process *p);
 int process_resize(struct process *p, uint16_t rows, uint16_t cols, struct err *e);
 /* Writes up to data.n bytes and returns their number; 0 if the pipe is full: watchers get `room`
  * later. */
@@ -79,7 +81,8 @@ struct watcher_events {
     bool (*output)(struct watcher *w, int channel /* 1 stdout, 2 stderr */, struct str data);
     void (*ended)(struct watcher *w, const struct backend_end *end);
     void (*fell_behind)(struct watcher *w);
-    void (*room)(struct watcher *w); /* stdin accepts bytes again; may be NULL */
+    /* stdin accepts bytes again, or signals were delivered; may be NULL */
+    void (*room)(struct watcher *w);
     /* All output was delivered, and the process runs; called at least once, unless it has ended.
      * May be NULL, and may stop the watcher. */
     void (*caught_up)(struct watcher *w);
