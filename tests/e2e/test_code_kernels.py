@@ -11,6 +11,7 @@ import contextlib
 import json
 import shutil
 import subprocess
+import tempfile
 
 from e2b import Served
 from harness import Skip, check, equal, main, test, wait_for
@@ -23,7 +24,9 @@ BARE = "import sys\nsys.path[:] = [p for p in sys.path if 'dist-packages' not in
 
 def needs(*modules):
     for module in modules:
-        if subprocess.run(["/usr/bin/python3", "-c", f"import {module}"], capture_output=True, check=False, env={"HOME": "/nowhere", "PATH": "/usr/bin:/bin"}).returncode:
+        with tempfile.TemporaryDirectory() as home:  # some modules write there
+            found = subprocess.run(["/usr/bin/python3", "-c", f"import {module}"], capture_output=True, check=False, env={"HOME": home, "PATH": "/usr/bin:/bin"})
+        if found.returncode:
             raise Skip(f"/usr/bin/python3 has no module {module}")
 
 
@@ -354,6 +357,46 @@ def a_daemon_that_ends_while_a_run_waits(c):
         equal([p["config"]["cmd"] for p in processes(box)], ["python3"], "the session goes on")
         box.ask("POST", "/contexts/default/restart", **PORT).expect(200)
         equal(py.text("2"), "2", "a new one")
+
+
+PARTS = {"python": '{"id":"run_x","code":"x = 8', "javascript": '{"id":"run_x","code":"x = 8', "typescript": '{"id":"run_x","code":"x = 8',
+         "bash": "__sandboxer_begin run_x; x=$'8' . /dev/fd/6 6<<<"}
+
+
+@test(**SLOW)
+def a_part_of_a_request_of_a_daemon_that_stopped(c):
+    """The kernel has a line without an end, as if the daemon had stopped amid a request."""
+    with Served(c) as s:
+        box = s.create(s.key()["E2B_API_KEY"])
+        for language, code in sessions(box):
+            _, look, seen = FOREVER[language]
+            code.run({"python": "x = 7", "javascript": "var x = 7", "bash": "x=7"}[language])
+            (pid,) = [p["pid"] for p in processes(box)]
+            part = PARTS[language]
+            for line in (part, part + "\n", "\n", "[]\n", "7\n", part[: len(part) // 2]):
+                box.rpc("process.Process/SendInput", {"process": {"pid": pid}, "input": {"stdin": base64.b64encode(line.encode()).decode()}}).expect(200)
+                said = code.messages(look)
+                check(said[-1]["type"] != "error", f"{language}: after {line!r}: {said}")
+                check(seen.strip() in [m.get("text", "").strip() for m in said], f"{language}: after {line!r}: {said}")
+            box.ask("DELETE", f"/contexts/default{'' if language == 'python' else '.' + language}", **PORT).expect(204)
+
+
+@test(**SLOW)
+def interrupts_hit_only_what_they_are_meant_for(c):
+    """Runs that end at about the time at which their clients leave, with others behind them."""
+    with Served(c) as s:
+        box = s.create(s.key()["E2B_API_KEY"])
+        for language, code in sessions(box):
+            brief = {"python": "import time\nprint('in'); time.sleep(%g)", "javascript": "console.log('in'); await new Promise((r) => setTimeout(r, 1000 * %g))", "bash": "echo in; sleep %g"}[language]
+            next_ = {"python": "import time\ntime.sleep(0.05); print('whole')", "javascript": "await new Promise((r) => setTimeout(r, 50)); console.log('whole')", "bash": "sleep 0.05; echo whole"}[language]
+            body = json.dumps({"code": next_, "language": language}).encode()
+            for i in range(20):
+                with contextlib.ExitStack() as behind:
+                    with code.begun(brief % (i % 10 / 1000)):
+                        queued = behind.enter_context(s.open("POST", "/execute", body, **box.headers(**PORT)))
+                    said = [json.loads(line) for line in queued.read().splitlines()]
+                kinds = [m["type"] for m in said]
+                check("error" not in kinds and "".join(m.get("text", "") for m in said) == "whole\n", f"{language}, {i}: {said}")
 
 
 main()

@@ -10,6 +10,7 @@
 'use strict';
 
 const fs = require('fs'), path = require('path'), util = require('util'), vm = require('vm');
+const { readdirSync, readFileSync } = fs; // the code may replace them
 const { Console } = require('console');
 const { createRequire } = require('module');
 const { createInterface } = require('readline');
@@ -22,6 +23,7 @@ const KINDS = {
 };
 const DISPLAY = Symbol.for('Jupyter.display');
 const language = process.argv[1] ?? 'javascript';
+const immediate = setImmediate, every = setInterval, stop = clearInterval, later = setTimeout; // the code may replace them
 const load = vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER ?? ((name) => import(name));
 
 let current = ''; // id of the current request
@@ -68,7 +70,7 @@ Object.defineProperty(process, 'stderr', { value: stderr });
 Object.defineProperty(process, 'stdin', { value: new PassThrough().end() });
 globalThis.console = new Console({ stdout, stderr });
 const warn = process.emitWarning;
-process.emitWarning = (warning, ...more) => `${warning}`.includes('USE_MAIN_CONTEXT') || warn.call(process, warning, ...more);
+process.emitWarning = (warning, ...more) => /USE_MAIN_CONTEXT|internal testing/.test(`${warning}`) || warn.call(process, warning, ...more);
 
 function cut(text) {
     return text.length > MESSAGE_BYTES / 6 ? `${text.slice(0, MESSAGE_BYTES / 6)}… (${text.length - MESSAGE_BYTES / 6} characters more)` : text;
@@ -241,15 +243,78 @@ function interruption() {
     return error;
 }
 
-process.on('SIGINT', () => { interrupted = true; if (running) fail(interruption()); });
+function interrupt() {
+    interrupted = true;
+    if (running) fail(interruption());
+}
+
+// SIGINT ends a script that runs (breakOnSigint). Around each such script Node.js would have SIGINT end the process, if its watchdog
+// were not there anyway. In its presence there are no listeners: what waits is told by a poll.
+function findWatchdog() {
+    try {
+        const found = require('internal/test/binding').internalBinding('contextify');
+        return found.startSigintWatchdog && found.stopSigintWatchdog && found.watchdogHasPendingSigint ? found : null;
+    } catch {
+        return null; // a Node.js without it
+    }
+}
+
+const watchdog = findWatchdog();
+let thread = ''; // of the watchdog
+let listens = false; // the code, to SIGINT
+
+function startWatchdog() {
+    const before = readdirSync('/proc/self/task');
+    watchdog.startSigintWatchdog();
+    thread = readdirSync('/proc/self/task').find((id) => !before.includes(id)) ?? '';
+}
+
+// The watchdog's thread sleeps when it has told of each signal that has come.
+function watchdogWorks() {
+    const text = readFileSync(`/proc/self/task/${thread}/stat`, 'latin1');
+    return text[text.lastIndexOf(')') + 2] !== 'S';
+}
+
+function pollInterrupt() {
+    if (watchdog?.watchdogHasPendingSigint()) interrupt();
+}
+
+// Forgets interrupts: what comes before a request is not meant for it.
+async function forgetInterrupts() {
+    if (watchdog) {
+        while (thread && watchdogWorks()) await new Promise((resolve) => later(resolve, 1));
+        if (listens) { // the signal was the code's
+            process.removeAllListeners('SIGINT');
+            listens = false;
+            watchdog.stopSigintWatchdog();
+            startWatchdog();
+        }
+        watchdog.startSigintWatchdog(); // a second one, whose end forgets
+        watchdog.stopSigintWatchdog();
+    } else {
+        await turn(); // the loop hears of signals and requests at the same time
+        await turn();
+    }
+    interrupted = false;
+}
+
+if (watchdog) startWatchdog();
+else process.on('SIGINT', interrupt);
+process.on('newListener', (name, listener) => { // of the code: it takes the signal
+    if (name !== 'SIGINT' || listener === interrupt) return;
+    listens = true;
+    if (!process.listeners('SIGINT').includes(interrupt)) process.on('SIGINT', interrupt);
+});
 process.on('uncaughtException', (error) => fail(error));
 process.on('unhandledRejection', (error) => fail(error));
 
 async function run(request) {
     const before = { ...process.env };
     Object.assign(process.env, request.env_vars);
+    const poll = every(pollInterrupt, 20);
     try {
         running = true;
+        pollInterrupt();
         if (interrupted) throw interruption();
         const { value } = await evaluate(request.code);
         running = false;
@@ -258,16 +323,32 @@ async function run(request) {
         say(problem(error?.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED' ? interruption() : error));
     }
     running = false;
+    stop(poll);
     fail = (error) => stderr.write(`${problem(error).traceback}\n`);
     for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name];
     Object.assign(process.env, before);
 }
 
+// Returns null for a line that is no request: a daemon that stops may leave a part of one.
+function read(line) {
+    try {
+        const request = JSON.parse(line);
+        return typeof request?.id === 'string' && typeof request.code === 'string' ? request : null;
+    } catch {
+        return null;
+    }
+}
+
+function turn() {
+    return new Promise((resolve) => immediate(resolve));
+}
+
 async function main() {
     let count = 0;
     for await (const line of createInterface({ input, crlfDelay: Infinity })) {
-        const request = JSON.parse(line);
-        interrupted = false;
+        const request = read(line);
+        if (!request) continue;
+        await forgetInterrupts();
         current = request.id;
         say({ type: 'number_of_executions', execution_count: ++count });
         write(2, `\x1e+${current}\n`);

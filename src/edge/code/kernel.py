@@ -46,7 +46,7 @@ KINDS = {  # of representations, and the method of an object that makes one
 DEBIAN_RC = "/usr/share/matplotlib/mpl-data/matplotlibrc"
 USUAL = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot"}  # imported when code uses the name without an import
 
-requests = os.fdopen(os.dup(0), encoding="utf-8")
+requests = os.fdopen(os.dup(0), encoding="utf-8", errors="replace")
 answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
 lock = threading.Lock()
 current = ""  # id of the current request
@@ -138,7 +138,7 @@ class Pipe:
                 self.seen.set()
 
     def drain(self):
-        """Waits until all data written so far is sent."""
+        """Waits until the data written so far is sent."""
         self.seen.clear()
         os.write(self.fd, self.MARK)
         self.seen.wait(5)
@@ -153,7 +153,7 @@ def send_output():
 
 
 def send_bundle(bundle, main):
-    """Representations by their media type: one message, after all that was written before."""
+    """Representations by their media type: one message, after what was written before."""
     result, extra = {"type": "result", "is_main_result": main}, {}
     for kind, value in bundle.items():
         if isinstance(value, bytes):
@@ -618,6 +618,15 @@ def on_interrupt(*_):
         raise KeyboardInterrupt
 
 
+def read_request(line):
+    """None for a line that is no request: a daemon that stops may leave a part of one."""
+    try:
+        request = json.loads(line)
+    except ValueError:
+        return None
+    return request if isinstance(request, dict) and "id" in request and "code" in request else None
+
+
 def run_code(execute, code):
     global interruptible
     first = next((line for line in code.splitlines() if line.strip()), "")
@@ -637,19 +646,24 @@ def run_code(execute, code):
 def main():
     global current, interrupted, display
     signal.signal(signal.SIGINT, on_interrupt)
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # in the threads of the pipes: it comes before what is written to stdin later
     asyncio.set_event_loop(loop)
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)
     pipes.extend([Pipe(1, "stdout"), Pipe(2, "stderr")])
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     devnull = os.open(os.devnull, os.O_RDONLY)
     os.dup2(devnull, 0)
     if not os.path.exists("/etc/matplotlibrc") and os.path.exists(DEBIAN_RC):  # where Debian's matplotlib looks, and a sandbox has its own /etc
         os.environ.setdefault("MATPLOTLIBRC", DEBIAN_RC)
     engine, execute, display = make_engine()
     sys.meta_path.insert(0, Hooks(matplotlib__pyplot=patch_pyplot, PIL__Image=patch_image))
-    for count, line in enumerate(requests, 1):
-        request = json.loads(line)
-        interrupted = False
+    count = 0
+    for line in requests:
+        request = read_request(line)
+        if not request:
+            continue
+        interrupted, count = False, count + 1
         current = request["id"]
         before = dict(os.environ)
         os.environ.update(request.get("env_vars") or {})

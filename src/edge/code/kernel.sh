@@ -4,7 +4,7 @@
 # that ends an incomplete line; marks on stderr delimit the output of a request.
 #
 # SIGINT ends the code that runs, and nothing else: the trap leaves the innermost function or script, and DEBUG, which precedes
-# each command, those around it. Outside of all of them BASH_SOURCE is empty.
+# each command, those around it. Outside of them BASH_SOURCE is empty.
 exec 7>&1 8>&2 9<&0 </dev/null
 trap '' INT
 
@@ -25,4 +25,7 @@ __sandboxer_end() {
     printf '\36\n%s end\n' "$1" >&7
 }
 
-while IFS= read -r -u 9 __sandboxer_line; do eval "$__sandboxer_line"; done
+# A line that is no request is skipped: a daemon that stops may leave a part of one.
+while IFS= read -r -u 9 __sandboxer_line; do
+    [[ $__sandboxer_line != '__sandboxer_begin '*'; __sandboxer_end '*' $?' ]] || eval "$__sandboxer_line"
+done

@@ -134,6 +134,11 @@ const struct kernel *kernel_find(const char *language)
 }
 
 /* Sessions of older versions have no language in their command line. */
+bool kernel_skips_lines(struct json_strs argv)
+{
+    return argv.n > 3;
+}
+
 const struct kernel *kernel_of(struct json_strs argv)
 {
     for (size_t i = 0; argv.n > 2 && i < COUNT_OF(kernels); i++)

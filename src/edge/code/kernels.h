@@ -27,7 +27,8 @@ struct kernel {
  * line of a session; or returns NULL. */
 const struct kernel *kernel_find(const char *language);
 const struct kernel *kernel_of(struct json_strs argv);
-extern const char kernel_languages[]; /* for messages */
+bool kernel_skips_lines(struct json_strs argv); /* that are no requests; older ones fail on them */
+extern const char kernel_languages[];           /* for messages */
 
 /* The kernel.* files of this folder, embedded; each terminated by NUL. */
 extern const char kernel_python_py[], kernel_javascript_js[], kernel_bash_sh[];

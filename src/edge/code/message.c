@@ -28,7 +28,7 @@ static bool is_json_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* What follows a backslash. */
+/* The character behind a backslash. */
 static size_t json_escape_length(struct str s)
 {
     if (s.n && s.p[0] && strchr("\"\\/bfnrt", s.p[0]))

@@ -72,38 +72,64 @@ static struct code_run *code_run_of(struct watcher *w)
     return container_of(w, struct code_run, session.watcher);
 }
 
-/* --- requests: one is written after the other --- */
+/* --- requests: one is written when the one before has ended ---
+ *
+ * An interrupt is a signal, which names no execution. So that it reaches only the one that it is
+ * meant for, the kernel has one request at a time, and gets the next one when the end of that was
+ * read and the signals that were sent meanwhile are delivered. */
 
 static void on_code_client_gone(struct call *c)
 {
     code_run_stop(c->state);
 }
 
-/* Another execution of the session, whose request is written in part, or not at all. */
-static struct code_run *find_other_request(const struct code_run *r, bool in_part)
+/* The kernel has the request or a part of it, and its end was not seen. */
+static bool code_is_with_kernel(const struct code_run *r)
 {
-    LIST_EACH (struct call, c, &r->session.call->api->listening, listening) {
-        struct code_run *other = c->state;
+    return r->session.watcher.process && r->session.input.n < r->request_bytes;
+}
 
-        if (c->on_gone == on_code_client_gone && other != r &&
-            other->session.process == r->session.process && other->session.watcher.process &&
-            other->session.input.n && (other->session.input.n < other->request_bytes) == in_part)
-            return other;
+/* The oldest execution of the session that has not ended: one that is with the kernel, or one that
+ * waits. */
+static struct code_run *find_execution(struct api *a, const struct process *session,
+                                       bool with_kernel)
+{
+    LIST_EACH (struct call, c, &a->listening, listening) {
+        struct code_run *r = c->state;
+
+        if (c->on_gone == on_code_client_gone && r->session.process == session &&
+            r->session.watcher.process && r->request_bytes && code_is_with_kernel(r) == with_kernel)
+            return r;
     }
     return NULL;
 }
 
-static void send_code_requests(struct code_run *r)
+/* Writes what the kernel of the session may have now. */
+static void send_code_requests(struct api *a, const struct process *session)
 {
-    while (r && !find_other_request(r, true)) {
+    struct code_run *r;
+
+    if (process_is_signalled(session))
+        return; /* `room` follows */
+    r = find_execution(a, session, true);
+    if (!r)
+        r = find_execution(a, session, false);
+    if (r)
         (void)background_send_input(&r->session, NULL); /* the watcher reports the end */
-        r = r->session.input.n ? NULL : find_other_request(r, false);
-    }
+}
+
+/* The execution has ended, or its end is not awaited any longer. */
+static void leave_kernel(struct code_run *r)
+{
+    loop_timer_stop(&r->deadline);
+    watcher_stop(&r->session.watcher);
+    if (r->request_bytes)
+        send_code_requests(r->session.call->api, r->session.process);
 }
 
 static void on_code_stdin_room(struct watcher *w)
 {
-    send_code_requests(code_run_of(w));
+    send_code_requests(code_run_of(w)->session.call->api, w->process);
 }
 
 /* --- giving up --- */
@@ -121,8 +147,7 @@ static void end_abandoned_run(struct code_run *r)
     struct call *c = r->session.call;
 
     r->abandoned = false;
-    loop_timer_stop(&r->deadline);
-    watcher_stop(&r->session.watcher);
+    leave_kernel(r);
     call_unref(c);
 }
 
@@ -135,7 +160,8 @@ static void on_interrupt_due(struct loop_timer *timer)
         end_abandoned_run(r);
         return;
     }
-    interrupt_code(r);
+    if (!process_is_signalled(r->session.process))
+        interrupt_code(r);
     loop_timer_start(r->session.call->loop, timer, clock_mono() + INTERRUPT_S * NS_PER_S,
                      on_interrupt_due, NULL);
 }
@@ -178,11 +204,11 @@ static void abandon_code_run(struct code_run *r)
 }
 
 /* An execution that has not ended. If the kernel has a part of the request, the rest must follow,
- * or the next request would be read as it. */
+ * and its end be awaited. */
 static void give_up_code(struct code_run *r)
 {
     loop_timer_stop(&r->deadline);
-    if (r->session.watcher.process && r->session.input.n < r->request_bytes)
+    if (code_is_with_kernel(r))
         abandon_code_run(r);
     else if (code_output_begun(&r->output))
         interrupt_code(r);
@@ -193,10 +219,8 @@ void code_run_stop(struct code_run *r)
     if (r->command)
         give_up_code(r);
     command_gave_up(take_ptr(r->command), COMMAND_ABANDONED, "its client disconnected");
-    if (r->abandoned)
-        return;
-    loop_timer_stop(&r->deadline);
-    watcher_stop(&r->session.watcher);
+    if (!r->abandoned)
+        leave_kernel(r);
 }
 
 /* --- its state --- */
@@ -211,7 +235,7 @@ static void release_code_run(void *state)
     code_output_done(&r->output);
 }
 
-/* The code goes on: its session outlives the daemon. */
+/* The code continues: its session outlives the daemon. */
 static void on_code_api_closed(struct call *c)
 {
     struct code_run *r = c->state;
@@ -219,6 +243,7 @@ static void on_code_api_closed(struct call *c)
     command_gave_up(take_ptr(r->command), COMMAND_ABANDONED, "its client disconnected");
     loop_timer_stop(&r->deadline);
     watcher_stop(&r->session.watcher);
+    r->request_bytes = 0; /* nothing else is written */
     if (r->abandoned)
         end_abandoned_run(r);
 }
@@ -302,6 +327,16 @@ static int record_code(struct code_run *r, const struct kernel *kernel, const ch
     return sandbox_record_input(c->sandbox, &c->caller.actor, call_client(c), argv, &r->command, e);
 }
 
+/* Ends the line that a daemon may have left behind when it stopped. Kernels of older versions do not
+ * skip lines. */
+static int begin_request(struct code_run *r)
+{
+    struct process_view v;
+
+    process_view(r->session.process, &v);
+    return kernel_skips_lines(v.request->argv) ? buf_add_c(&r->session.input, '\n') : 0;
+}
+
 int code_prepare(struct code_run *r, const char *code, const struct json_map *env, struct err *e)
 {
     const struct kernel *kernel = code_session_kernel(r->session.process);
@@ -312,7 +347,9 @@ int code_prepare(struct code_run *r, const char *code, const struct json_map *en
     if (err < 0)
         return err;
     code_output_init(&r->output, r->id, kernel->raw);
-    err = kernel->request(&r->session.input, r->id, code, env, e);
+    err = begin_request(r);
+    if (err >= 0)
+        err = kernel->request(&r->session.input, r->id, code, env, e);
     r->request_bytes = r->session.input.n;
     return err;
 }
@@ -329,5 +366,5 @@ void code_execute(struct code_run *r, int64_t timeout_ns)
     if (timeout_ns)
         loop_timer_start(r->session.call->api->loop, &r->deadline, clock_mono() + timeout_ns,
                          on_code_deadline, NULL);
-    send_code_requests(r);
+    send_code_requests(r->session.call->api, r->session.process);
 }

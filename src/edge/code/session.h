@@ -49,7 +49,7 @@ struct code_run {
 
 /* wire: NULL for calls that execute nothing. */
 void *code_run_new(struct call *c, size_t size, const struct code_wire *wire);
-/* The client waits no longer: no more callbacks of the execution. Code that runs is interrupted. A
+/* The client waits no longer: the execution has no further callbacks. Code that runs is interrupted. A
  * request that waits behind others is withdrawn, or interrupted as soon as it has begun, if the
  * kernel has a part of it; until then the call remains. */
 void code_run_stop(struct code_run *r);

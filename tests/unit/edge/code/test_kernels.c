@@ -23,6 +23,8 @@ TEST(a_session_is_known_by_its_command_line)
         CHECK(strcmp(k->argv[k->argc - 1], languages[i]) == 0);
     }
     CHECK(kernel_of((struct json_strs){ old, 3 }) == kernel_find("javascript"));
+    CHECK(!kernel_skips_lines((struct json_strs){ old, 3 }));
+    CHECK(kernel_skips_lines((struct json_strs){ kernel_find("js")->argv, 4 }));
     CHECK(!kernel_of((struct json_strs){ forged, 4 }) && !kernel_of((struct json_strs){ old, 1 }));
 }
 
