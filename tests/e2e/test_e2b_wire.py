@@ -765,6 +765,15 @@ def a_timeout_of_zero_is_now(c):
         s.ask("POST", f"/v2/sandboxes/{paused}/connect", {"timeout": 60}, **mine).expect(201)
 
 
+STUBBORN = """import time
+print('up', flush=True)
+while True:
+    try:
+        time.sleep(1000)
+    except KeyboardInterrupt:
+        pass
+"""
+
 # Ten hundredths of a processor, used by processes that end unseen; the kernel itself uses next to nothing.
 STORM = """import os, signal, threading, time
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -779,8 +788,8 @@ print('up', flush=True)"""
 
 @test(seconds=180)
 def code_kernels_are_use_while_they_run_code(c):
-    """Nobody is attached: the clients have left. Processor time that code uses after its cell has ended is use, too, where there
-    is a control group that counts it."""
+    """Nobody is attached: the clients have left, and code that ignores interrupts continues. Processor time that code uses after
+    its cell has ended is use, too, where there is a control group that counts it."""
     with Served(c) as s:
         base = (BUILD / "profiles/code-interpreter-v1.yaml").read_text()
         idle = re.sub("idle_reap: .*", "idle_reap: 4s", base).replace("id: profile.code-interpreter-v1", "id: profile.idle")
@@ -791,7 +800,7 @@ def code_kernels_are_use_while_they_run_code(c):
         key = key_of(s)
         busy, waiting, storm = (s.create(key, templateID="idle") for _ in range(3))
         there = lambda: {b["sandboxID"] for b in s.ask("GET", "/sandboxes", X_API_KEY=key).expect(200).json}
-        for box, code in ((busy, "import time; print('up', flush=True); time.sleep(1000)"), (waiting, "print('up', flush=True)"), (storm, STORM)):
+        for box, code in ((busy, STUBBORN), (waiting, "print('up', flush=True)"), (storm, STORM)):
             with s.open("POST", "/execute", json.dumps({"code": code}).encode(), **box.headers(**{"E2b-Sandbox-Port": "49999"})) as answer:
                 while b"up" not in answer.readline():
                     pass
