@@ -12,6 +12,7 @@ import json
 import shutil
 import subprocess
 import tempfile
+import time
 
 from e2b import Served
 from harness import Skip, check, equal, main, test, wait_for
@@ -339,6 +340,24 @@ def a_long_request_of_a_client_that_leaves(c):
                 box.run("sh", "-c", ": > /tmp/go")
                 response.read()
             equal(code.run("1" if language != "bash" else "true")[2], None, "the next one is understood")
+
+
+@test(**SLOW)
+def a_kernel_that_never_reads_is_not_awaited(c):
+    """The daemon would keep the request of a client that has left, for as long as the sandbox likes."""
+    first = "import time; time.sleep(1); open('/tmp/first', 'w').close()"
+    with Served(c) as s:
+        box = s.create(s.key()["E2B_API_KEY"])
+        py = Code(box)
+        equal(py.text("1"), "1", "it runs")
+        for size, runs in ((0, True), (1 << 20, False)):  # the kernel has all of the request, or a part that it skips
+            box.run("sh", "-c", "rm -f /tmp/first; kill -STOP $(pgrep -x python3 -u user)")
+            body = json.dumps({"code": first + "\n#" + "x" * size}).encode()
+            with s.open("POST", "/execute", body, **box.headers(**PORT)) as left:
+                equal(left.status, 200, "it is taken")
+            time.sleep(15)  # after this time, nothing is kept that could interrupt it
+            box.run("sh", "-c", "kill -CONT $(pgrep -x python3 -u user)")
+            equal(py.text("import os; os.path.exists('/tmp/first')"), str(runs), f"one of {size} bytes has run")
 
 
 @test(**SLOW)

@@ -151,7 +151,8 @@ static void end_abandoned_run(struct code_run *r)
     call_unref(c);
 }
 
-/* An interpreter may miss a signal: until the execution ends, it gets a few more. */
+/* An interpreter may miss a signal: until the execution ends, it gets a few more. One that has not
+ * begun is awaited as long, for a kernel may never read its request. */
 static void on_interrupt_due(struct loop_timer *timer)
 {
     struct code_run *r = container_of(timer, struct code_run, deadline);
@@ -160,7 +161,7 @@ static void on_interrupt_due(struct loop_timer *timer)
         end_abandoned_run(r);
         return;
     }
-    if (!process_is_signalled(r->session.process))
+    if (code_output_begun(&r->output) && !process_is_signalled(r->session.process))
         interrupt_code(r);
     loop_timer_start(r->session.call->loop, timer, clock_mono() + INTERRUPT_S * NS_PER_S,
                      on_interrupt_due, NULL);
@@ -169,12 +170,13 @@ static void on_interrupt_due(struct loop_timer *timer)
 static bool on_abandoned_output(struct watcher *w, int channel, struct str data)
 {
     struct code_run *r = code_run_of(w);
+    bool began = code_output_begun(&r->output);
     int over = code_output_take(&r->output, channel, data);
 
     buf_clear(&r->output.json_lines);
     if (over)
         end_abandoned_run(r);
-    else if (code_output_begun(&r->output) && !r->interrupts)
+    else if (!began && code_output_begun(&r->output))
         on_interrupt_due(&r->deadline);
     return true;
 }
@@ -199,16 +201,23 @@ static void abandon_code_run(struct code_run *r)
     r->abandoned = true;
     r->session.watcher.events = &events;
     watcher_resume(&r->session.watcher);
-    if (code_output_begun(&r->output))
-        on_interrupt_due(&r->deadline);
+    on_interrupt_due(&r->deadline);
 }
 
-/* An execution that has not ended. If the kernel has a part of the request, the rest must follow,
- * and its end be awaited. */
+/* The kernel skips the part of the request that it has, as the next one begins with a new line. */
+static bool may_drop_request(const struct code_run *r)
+{
+    struct process_view v;
+
+    process_view(r->session.process, &v);
+    return r->session.input.n && kernel_skips_lines(v.request->argv);
+}
+
+/* An execution that has not ended. If the kernel has the request, its end is awaited. */
 static void give_up_code(struct code_run *r)
 {
     loop_timer_stop(&r->deadline);
-    if (code_is_with_kernel(r))
+    if (code_is_with_kernel(r) && !may_drop_request(r))
         abandon_code_run(r);
     else if (code_output_begun(&r->output))
         interrupt_code(r);
@@ -308,11 +317,6 @@ static void on_code_session_ended(struct watcher *w, const struct backend_end *e
                   end->how == BACKEND_LOST ? CODE_SANDBOX_LOST : CODE_SESSION_ENDED);
 }
 
-static void on_code_client_behind(struct watcher *w)
-{
-    stop_code_run(code_run_of(w), CODE_BEHIND);
-}
-
 static void on_code_deadline(struct loop_timer *timer)
 {
     stop_code_run(container_of(timer, struct code_run, deadline), CODE_TIMED_OUT);
@@ -354,15 +358,26 @@ int code_prepare(struct code_run *r, const char *code, const struct json_map *en
     return err;
 }
 
+static void on_code_client_behind(struct watcher *w);
+
+static const struct watcher_events execution_events = { .output = on_code_output,
+                                                        .ended = on_code_session_ended,
+                                                        .fell_behind = on_code_client_behind,
+                                                        .room = on_code_stdin_room };
+
+/* The end of the execution, which is interrupted, is watched for again. */
+static void on_code_client_behind(struct watcher *w)
+{
+    struct code_run *r = code_run_of(w);
+
+    background_watch(&r->session, &execution_events, true);
+    stop_code_run(r, CODE_BEHIND);
+}
+
 void code_execute(struct code_run *r, int64_t timeout_ns)
 {
-    static const struct watcher_events events = { .output = on_code_output,
-                                                  .ended = on_code_session_ended,
-                                                  .fell_behind = on_code_client_behind,
-                                                  .room = on_code_stdin_room };
-
     command_started(r->command, 0);
-    background_watch(&r->session, &events, true);
+    background_watch(&r->session, &execution_events, true);
     if (timeout_ns)
         loop_timer_start(r->session.call->api->loop, &r->deadline, clock_mono() + timeout_ns,
                          on_code_deadline, NULL);

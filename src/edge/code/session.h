@@ -50,8 +50,8 @@ struct code_run {
 /* wire: NULL for calls that execute nothing. */
 void *code_run_new(struct call *c, size_t size, const struct code_wire *wire);
 /* The client waits no longer: the execution has no further callbacks. Code that runs is interrupted. A
- * request that waits behind others is withdrawn, or interrupted as soon as it has begun, if the
- * kernel has a part of it; until then the call remains. */
+ * request that waits behind others is withdrawn, also if the kernel has a part of it. One that the
+ * kernel has is interrupted as soon as it has begun; until then, for some seconds, the call remains. */
 void code_run_stop(struct code_run *r);
 
 /* The name of a running session of that kind, else NULL. */
