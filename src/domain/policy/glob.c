@@ -406,13 +406,19 @@ void glob_states_step_(const struct glob *g, const uint64_t *from, uint32_t c, u
         }
 }
 
+/* An empty text may be NULL, which strncasecmp() does not take. */
+static bool has_wide_prefix(const struct glob *g, struct str text)
+{
+    return g->prefix.n == 0 ||
+           (text.n >= g->prefix.n && strncasecmp(text.p, g->prefix.p, g->prefix.n) == 0);
+}
+
 bool glob_match(const struct glob *g, struct str text)
 {
     uint64_t now[GLOB_WORDS], next[GLOB_WORDS];
     size_t used = glob_words_(g) * sizeof now[0];
 
-    if (g->wide ? text.n < g->prefix.n || strncasecmp(text.p, g->prefix.p, g->prefix.n) != 0
-                : !str_starts(text, g->prefix))
+    if (!(g->wide ? has_wide_prefix(g, text) : str_starts(text, g->prefix)))
         return false;
     if (g->literal)
         return text.n == g->prefix.n;
