@@ -242,6 +242,52 @@ def changes_may_be_left_to_their_user(c):
         equal((host / "a.txt").read_text(), "last\n", "the host after `sandboxer destroy`")
 
 
+def continue_all(d):
+    for pid in d.stopped:
+        os.kill(pid, signal.SIGCONT)
+
+
+@test
+def a_sync_asked_for_meanwhile_is_not_lost(c):
+    """An end that only compares is under way; another one asks for a sync. What conflicts is kept, or overwritten by force."""
+    d, host = daemon_for(c, ROOM), workspace(c)
+    before = (host / "a.txt").read_text()
+    with ThreadPoolExecutor(2) as pool, d:
+        cli = Client(d)
+        for first, second, there, point in (
+                ("unsynced=refuse", "sync=yes", "more", "ask.open"),
+                ("unsynced=keep", "sync=yes", "more", "ask.open"),
+                ("unsynced=refuse", "sync=force", "all", "ask.open"),
+                ("sync=yes", "sync=force", "all", "ask.open"),
+                ("unsynced=keep", "sync=yes", "more", "capture.freeze"),
+                ("unsynced=refuse", "sync=no", "none", "ask.open")):
+            what = f"{first}, then {second}, at {point}"
+            for name, text in (("a.txt", before), ("b.txt", "host b\n")):
+                (host / name).write_text(text)
+            box = d.api.post("/v1/sandboxes", {"profile": "profile.work", "inputs": {"repo": str(host)}, "workspace": {"at_end": "keep"}}).expect(201).json["sandbox_id"]
+            cli.sh(box, "cd /workspace && echo inside > a.txt && echo more > b.txt").expect(0)
+            (host / "a.txt").write_text("changed here\n")
+            d.stop()
+            d.start(SANDBOXER_STOP_AT=f"{point}:1")
+            ends = [pool.submit(d.api.delete, f"/v1/sandboxes/{box}?{first}")]
+            wait_for(lambda: d.stopped, f"{what}: the first is under way")
+            ends.append(pool.submit(d.api.delete, f"/v1/sandboxes/{box}?{second}"))
+            wait_for(lambda: Path("/proc/net/unix").read_text().count(f"{d.socket}\n") == 3, f"{what}: the listener, and both")
+            if point == "ask.open":
+                d.get(box)  # the second was read before this
+            wait_for(lambda: continue_all(d) or all(end.done() for end in ends), f"{what}: both are answered", seconds=60)
+            answers = [end.result().expect(200).json for end in ends]
+            equal([(host / name).read_text() for name in ("a.txt", "b.txt")],
+                  {"more": ["changed here\n", "more\n"], "all": ["inside\n", "more\n"], "none": ["changed here\n", "host b\n"]}[there], f"{what}: the host")
+            equal(["kept" in a for a in answers], [there == "more"] * 2, f"{what}: what is kept: {answers}")
+            if there == "more":
+                check("conflict: 1" in answers[1]["kept"]["reason"] and "replaced" not in answers[1]["kept"]["reason"], f"{what}: {answers}")
+            if there != "none":
+                check(answers[1].get("synced"), f"{what}: no list of what was brought back: {answers}")
+            d.stop()
+            d.start()
+
+
 def check_kept(d, cli, host, box, n, what):
     """The end is on record with the id of a snapshot, which has what the host has not; looks at the list, since a look at the sandbox would be use."""
     wait_for(lambda: box in [b["sandbox_id"] for b in d.list("?state=destroyed&limit=1000")], f"{what}: {box} ends", seconds=60)

@@ -20,6 +20,8 @@ struct salvage {
     struct salvage_end end;
     struct loop_timer wait; /* for another operation on the sandbox */
     struct workspace_op mirroring;
+    bool mirrored;            /* `mirroring` ended, or the workspace cannot be brought back */
+    unsigned mirrored_flags;  /* with which it began */
     struct sandbox_op moving; /* resume, pause or stop */
     struct snapshot_op storing;
     struct caller owner;          /* of the snapshot */
@@ -33,6 +35,26 @@ struct salvage {
 };
 
 static void on_salvage_wait(struct loop_timer *t);
+
+static bool compares_only(const struct salvage *x)
+{
+    return x->end.sync == DESTROY_COMPARE ||
+           (x->end.sync == DESTROY_USUAL && x->sandbox->request.workspace.at_end == AT_END_KEEP);
+}
+
+static unsigned wanted_flags(const struct salvage *x)
+{
+    return SYNC_DELETE | (x->end.sync == DESTROY_FORCE_SYNC ? SYNC_FORCE : 0u) |
+           (compares_only(x) ? SYNC_DRY_RUN : 0u);
+}
+
+/* Since a caller joined who asks for more than was done. The flags of the operation itself do not
+ * tell: one that could not begin is marked as a dry run. */
+static bool wants_other_sync(const struct salvage *x)
+{
+    return x->mirrored && x->end.unsynced != DESTROY_DISCARD &&
+           x->mirrored_flags != wanted_flags(x);
+}
 
 bool salvage_wanted(const struct sandbox *s, enum destroy_sync sync)
 {
@@ -265,7 +287,9 @@ static void on_salvage_paused(struct sandbox_op *op, int r, const struct err *e)
     struct salvage *x = container_of(op, struct salvage, moving);
 
     x->pauses = false;
-    if (r >= 0 && !x->end.refuses)
+    if (r >= 0 && !x->end.refuses && wants_other_sync(x))
+        loop_timer_start(x->sandbox->control->loop, &x->wait, clock_mono(), on_salvage_wait, NULL);
+    else if (r >= 0 && !x->end.refuses)
         store_unsynced(x);
     else if (x->end.refuses) /* in its former state, if possible */
         refuse_destroy(x);
@@ -328,12 +352,6 @@ static void decide_salvage(struct salvage *x)
 
 /* --- the sync --- */
 
-static bool compares_only(const struct salvage *x)
-{
-    return x->end.sync == DESTROY_COMPARE ||
-           (x->end.sync == DESTROY_USUAL && x->sandbox->request.workspace.at_end == AT_END_KEEP);
-}
-
 /* A comparison brings nothing back: it leaves what a sync would have applied, too. */
 static void describe_left(struct salvage *x, const struct sync_report *r, bool compared)
 {
@@ -359,6 +377,21 @@ static void describe_left(struct salvage *x, const struct sync_report *r, bool c
     snprintf(x->why + at, sizeof x->why - (size_t)at, ")");
 }
 
+static void on_salvage_synced(struct workspace_op *op, int r, const struct err *e);
+
+static void begin_salvage_sync(struct salvage *x)
+{
+    struct sandbox *s = x->sandbox;
+
+    x->why[0] = '\0';
+    x->mirrored = false;
+    x->mirrored_flags = wanted_flags(x);
+    x->mirroring = (struct workspace_op){ .flags = x->mirrored_flags, .done = on_salvage_synced };
+    s->salvage_acts = true;
+    workspace_sync(s, &x->end.actor, &x->mirroring);
+    s->salvage_acts = false;
+}
+
 static void on_salvage_synced(struct workspace_op *op, int r, const struct err *e)
 {
     struct salvage *x = container_of(op, struct salvage, mirroring);
@@ -367,26 +400,16 @@ static void on_salvage_synced(struct workspace_op *op, int r, const struct err *
     workspace_op_done(&s->last_sync);
     s->last_sync = *op;
     s->has_last_sync = r >= 0;
+    x->mirrored = true;
     fault_point("salvage.synced");
     if (r < 0)
         snprintf(x->why, sizeof x->why, "the workspace was not brought back: %.180s", e->msg);
     else
-        describe_left(x, &op->report, op->flags & SYNC_DRY_RUN);
-    decide_salvage(x);
-}
-
-static void begin_salvage_sync(struct salvage *x)
-{
-    struct sandbox *s = x->sandbox;
-
-    x->mirroring =
-        (struct workspace_op){ .flags = SYNC_DELETE |
-                                        (x->end.sync == DESTROY_FORCE_SYNC ? SYNC_FORCE : 0) |
-                                        (compares_only(x) ? SYNC_DRY_RUN : 0),
-                               .done = on_salvage_synced };
-    s->salvage_acts = true;
-    workspace_sync(s, &x->end.actor, &x->mirroring);
-    s->salvage_acts = false;
+        describe_left(x, &op->report, x->mirrored_flags & SYNC_DRY_RUN);
+    if (wants_other_sync(x) && !is_dead(s) && !rescue_pending(s))
+        begin_salvage_sync(x);
+    else
+        decide_salvage(x);
 }
 
 /* A program that writes to a file after it was compared would lose that change: without changes the
@@ -452,6 +475,8 @@ static void on_salvage_resumed(struct sandbox_op *op, int r, const struct err *e
         return;
     }
     snprintf(x->why, sizeof x->why, "its workspace cannot be brought back: %.180s", e->msg);
+    x->mirrored = true; /* not resumed again and again */
+    x->mirrored_flags = wanted_flags(x);
     decide_salvage(x);
 }
 
@@ -480,7 +505,7 @@ static void on_salvage_wait(struct loop_timer *t)
         loop_timer_start(s->control->loop, &x->wait, clock_mono() + WAIT_MS * NS_PER_MS,
                          on_salvage_wait, NULL);
     } else if (s->record.state == SANDBOX_PAUSED && s->detail.has_unsynced &&
-               !(paused_in_memory(s) && x->end.unsynced == DESTROY_KEEP)) {
+               !wants_other_sync(x) && !(paused_in_memory(s) && x->end.unsynced == DESTROY_KEEP)) {
         /* It was paused for storing: it has been synced already, and is frozen since. In memory,
          * its files can be stored only after a resume. */
         snprintf(x->why, sizeof x->why, "%s", s->detail.unsynced.why);
@@ -504,10 +529,27 @@ void salvage_begin(struct sandbox *s, const struct salvage_end *end)
     loop_timer_start(s->control->loop, &x->wait, clock_mono(), on_salvage_wait, NULL);
 }
 
-void salvage_join(struct sandbox *s, enum destroy_unsynced unsynced)
+/* In ascending order of what is brought back. */
+static int sync_rank(enum destroy_sync sync)
+{
+    static const int ranks[] = { [DESTROY_NO_SYNC] = 0,
+                                 [DESTROY_COMPARE] = 1,
+                                 [DESTROY_USUAL] = 2,
+                                 [DESTROY_SYNC] = 3,
+                                 [DESTROY_FORCE_SYNC] = 4 };
+
+    return ranks[sync];
+}
+
+void salvage_join(struct sandbox *s, const struct salvage_end *end)
 {
     struct salvage *x = s->salvage;
+    enum destroy_unsynced unsynced = end->sync == DESTROY_NO_SYNC ? DESTROY_DISCARD : end->unsynced;
 
+    if (sync_rank(end->sync) > sync_rank(x->end.sync)) {
+        x->end.sync = end->sync;
+        x->end.actor = end->actor; /* what is brought back is on record as theirs */
+    }
     if (unsynced > x->end.unsynced)
         x->end.unsynced = unsynced;
     if (x->end.unsynced == DESTROY_DISCARD)

@@ -36,8 +36,9 @@ struct salvage_end {
 bool salvage_wanted(const struct sandbox *s, enum destroy_sync sync);
 /* Ends with sandbox_destroy_now(), or with an error to all that wait for the destroy. */
 void salvage_begin(struct sandbox *s, const struct salvage_end *end);
-/* Another request to destroy it: the one that allows more counts. */
-void salvage_join(struct sandbox *s, enum destroy_unsynced unsynced);
+/* Another request to destroy it: the one that allows more counts, and the one that brings more
+ * back, until the changes are being stored. */
+void salvage_join(struct sandbox *s, const struct salvage_end *end);
 /* An answer of its box: the programs that were to end may be gone. */
 void salvage_on_usage(struct sandbox *s, int r, const struct backend_usage *u);
 /* After a start: continues, if the sandbox was paused to be stored. */

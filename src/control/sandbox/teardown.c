@@ -356,7 +356,7 @@ static void begin_sandbox_end(struct sandbox *s, const struct salvage_end *end)
     if (s->destroying)
         sandbox_retry_now(s);
     else if (s->salvage)
-        salvage_join(s, end->sync == DESTROY_NO_SYNC ? DESTROY_DISCARD : end->unsynced);
+        salvage_join(s, end);
     else if (refuses_destroy(s, end, &e))
         sandbox_notify_destroyers(s, -(int)e.code, &e);
     else if (salvage_wanted(s, end->sync))

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "control/sandbox/workspace.h"
-#include "control/sandbox/workspace.h"
 #include "edge/core/operation.h"
 #include "edge/core/stats.h"
 #include "edge/rest/routes.h"
